@@ -1,0 +1,104 @@
+"""JSON to values and back. Nothing is dropped: what is not understood stays in `raw` and `body`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Any
+
+from mcp_compact.messages.blocks import parse_content
+from mcp_compact.messages.ids import ApiMessageId
+from mcp_compact.messages.message import Message, Usage
+
+HASH_BYTES = 16
+
+
+def canonical(value: object) -> bytes:
+    """JSON as we store it: UTF-8, no blanks; a lone surrogate makes the whole text escaped."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def body_hash(body: bytes) -> bytes:
+    """Sixteen bytes that tell whether a stored body is still what it was."""
+    return blake2b(body, digest_size=HASH_BYTES).digest()
+
+
+def well_formed(text: str) -> str:
+    """The text with every lone surrogate replaced, so that it can be written as UTF-8."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def clean(value: Any) -> Any:
+    """A JSON value in which every text is well formed; equal to the value where it was already."""
+    if isinstance(value, str):
+        return well_formed(value)
+    if isinstance(value, Mapping):
+        return {well_formed(str(key)): clean(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [clean(item) for item in value]
+    return value
+
+
+def decode_message(raw: object, role: str = "") -> Message | None:
+    """A message from its JSON; None where it is no object. The role falls back to the given one."""
+    if not isinstance(raw, Mapping):
+        return None
+    content = raw.get("content")
+    own_role = raw.get("role")
+    message_id = raw.get("id")
+    return Message(
+        role=own_role if isinstance(own_role, str) else role,
+        content=content,
+        blocks=parse_content(content),
+        id=ApiMessageId(message_id) if isinstance(message_id, str) and message_id else None,
+        model=_str(raw.get("model")),
+        usage=decode_usage(raw.get("usage")),
+        stop_reason=_str(raw.get("stop_reason")),
+    )
+
+
+def decode_usage(raw: object) -> Usage | None:
+    """Usage of one request; None where nothing was counted (locally made error messages count nothing)."""
+    if not isinstance(raw, Mapping):
+        return None
+    sent = sum(_count(raw.get(key)) for key in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"))
+    output = _count(raw.get("output_tokens"))
+    return Usage(sent, output) if sent or output else None
+
+
+def encode_message(message: Message) -> dict[str, Any]:
+    """What the provider is sent of a message."""
+    return {"role": message.role, "content": message.content}
+
+
+def parse_time(value: object) -> int | None:
+    """Milliseconds since 1970 of an ISO time or a number of seconds or milliseconds; None where it is none."""
+    if isinstance(value, str):
+        try:
+            at = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+        return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e14:
+        return int(value if value > 1e11 else value * 1000)
+    return None
+
+
+def format_time(at_ms: int) -> str:
+    """The ISO form that transcripts use."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _str(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
