@@ -1,0 +1,124 @@
+"""Every figure of the algorithms, as frozen values with their defaults. Counts are tokens unless a unit is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+COMPACTABLE_TOOLS = ("Read", "Bash", "Grep", "Glob", "WebSearch", "WebFetch", "Edit", "Write")
+UNKNOWN_WINDOW = 200_000
+COMPACT_RESERVE = 33_000
+WARNING_RESERVE = 20_000
+HARD_RESERVE = 3_000
+
+
+@dataclass(frozen=True, slots=True)
+class SessionMemoryCompactConfig:
+    """Limits of the kept tail: it reaches back until both minima or the maximum are met."""
+
+    min_tokens: int = 10_000
+    min_text_block_messages: int = 5
+    max_tokens: int = 40_000
+
+
+@dataclass(frozen=True, slots=True)
+class TailLimits:
+    """The limits of one call. A `capped` maximum is a real one: only the last round may exceed it."""
+
+    min_tokens: int
+    min_text_block_messages: int
+    max_tokens: int
+    capped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MicroPolicy:
+    """What micro-compaction may clear, and when."""
+
+    tools: tuple[str, ...] = COMPACTABLE_TOOLS
+    """Names or globs of tools whose results may be cleared."""
+    exclude_tools: tuple[str, ...] = ()
+    older_than_minutes: int = 60
+    keep_recent: int = 5
+    """So many newest compactable results stay; at least one unless 0 is asked for."""
+    media_tokens: int = 2_000
+    """Media of at least so many tokens may be cleared."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPolicy:
+    """Size of the session memory, and when it is due."""
+
+    total_tokens: int = 12_000
+    section_tokens: int = 2_000
+    first_at_tokens: int = 10_000
+    then_each_tokens: int = 5_000
+    then_each_calls: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """All figures of one compaction."""
+
+    session_memory: bool = True
+    """Is the extractor on? The agent's own notes work without it."""
+    sm_compact: bool = True
+    """Is session-memory compaction on?"""
+    tail: SessionMemoryCompactConfig = field(default_factory=SessionMemoryCompactConfig)
+    micro: MicroPolicy = field(default_factory=MicroPolicy)
+    memory: MemoryPolicy = field(default_factory=MemoryPolicy)
+    min_gain_percent: int = 5
+    require_instructions: bool = True
+    compact_at: str = ""
+    """Where compaction is due: `60%` of the window or a number of tokens; empty for the ladder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """Thresholds of a context window: warn, compact, hard stop. `known` is False for an assumed window."""
+
+    window: int
+    warning: int
+    compact: int
+    hard: int
+    known: bool = True
+
+    def level(self, tokens: int) -> str:
+        """`ok`, `warning`, `compact` or `hard` for a context of so many tokens, overhead included."""
+        if tokens >= self.hard:
+            return "hard"
+        if tokens >= self.compact:
+            return "compact"
+        return "warning" if tokens >= self.warning else "ok"
+
+
+def levels(window: int | None, compact_at: str = "") -> Levels:
+    """The ladder for a window of so many tokens (unknown: 200,000), always between 0 and the window."""
+    known = window is not None and window > 0
+    size = window if window is not None and window > 0 else UNKNOWN_WINDOW
+    compact = _asked(compact_at, size) or max(size - COMPACT_RESERVE, size // 2)
+    compact = max(1, min(compact, size - 1))
+    return Levels(
+        window=size,
+        warning=max(compact - WARNING_RESERVE, compact * 4 // 5),
+        compact=compact,
+        hard=max(size - HARD_RESERVE, (compact + size) // 2),
+        known=known,
+    )
+
+
+def _asked(compact_at: str, window: int) -> int:
+    """Tokens of a `60%` or `180000` setting; 0 where it says nothing."""
+    text = compact_at.strip()
+    if not text:
+        return 0
+    return int(float(text[:-1]) * window / 100) if text.endswith("%") else int(text)
+
+
+def tail_limits(config: SessionMemoryCompactConfig, target_tokens: int, *, capped: bool) -> TailLimits:
+    """Limits of the tail for a target that memory and tail share: a quarter at least, a half at most."""
+    return TailLimits(
+        min(config.min_tokens, target_tokens // 4),
+        config.min_text_block_messages,
+        min(config.max_tokens, target_tokens // 2),
+        capped,
+    )

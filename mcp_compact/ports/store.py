@@ -1,0 +1,264 @@
+"""The archive: a dozen coarse operations, each one transaction. Nothing in it is ever changed or removed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from mcp_compact.compaction.plan import ClearingPlan, CompactionPlan
+from mcp_compact.compaction.snapshot import MediaFacts, Memory, Reach, ResultFacts, Snapshot
+from mcp_compact.messages.ids import MessageUuid, ToolUseId
+from mcp_compact.messages.markers import Clearing, Marker
+from mcp_compact.messages.message import Record
+from mcp_compact.messages.weights import Weight
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKey:
+    """Names a session; the namespace is `local` or the tenant's."""
+
+    namespace: str
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFacts:
+    """What a caller or an import states of a session. None leaves what is stored."""
+
+    title: str | None = None
+    model: str | None = None
+    context_window: int | None = None
+    cwd: str | None = None
+    owner: str | None = None
+    """`loop` (the caller sends what we give it) or `client` (the client keeps its own history)."""
+    parent_session_id: str | None = None
+    agent_id: str | None = None
+    overhead_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A record ready to be stored: counted, its links found, its instructions noted.
+
+    Preparing is pure and happens outside of the transaction.
+    """
+
+    record: Record
+    weight: Weight
+    """By estimate; never changes."""
+    exact_units: int | None
+    """Text units by the tokenizer, None where it was not ready."""
+    result_weights: tuple[Weight, ...]
+    """Of each result block, in the order of `record.results`."""
+    cleared_weights: tuple[Weight, ...]
+    """Of what would stand in each result's place."""
+    media: tuple[MediaFacts, ...] = ()
+    instructions: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    """Names of tools that a tool search discovered."""
+    text: str = ""
+    """For the search index: everything readable, tool results included."""
+
+
+@dataclass(frozen=True, slots=True)
+class NativeBoundary:
+    """A client's own compaction found in a transcript; `uuid` names its record, stored in the same batch or earlier."""
+
+    uuid: MessageUuid
+    service: tuple[MessageUuid, ...]
+    preserved: tuple[MessageUuid, ...]
+    metadata: dict[str, object] = field(default_factory=dict)
+    cleared_tool_use_ids: tuple[ToolUseId, ...] = ()
+    """Of a client's own micro-compaction; then it is no compact boundary."""
+    micro: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePosition:
+    """How far a file was read: an import goes on from there."""
+
+    source: str
+    offset: int
+    line: int
+    ordinal: int
+    head_hash: str
+    """Of the first bytes read: another file under the same name starts afresh."""
+    state: str = ""
+    """The reader's own state, as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one append brings."""
+
+    records: tuple[Prepared, ...]
+    facts: SessionFacts = field(default_factory=SessionFacts)
+    boundaries: tuple[NativeBoundary, ...] = ()
+    position: SourcePosition | None = None
+    create: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What an append did. `uuids` are all records of the batch in order, new or known."""
+
+    uuids: tuple[MessageUuid, ...]
+    new: int
+    known: int
+    conflicts: tuple[MessageUuid, ...]
+    """Same uuid, other content: the stored one stays, the other is archived beside it."""
+    missing_parents: tuple[MessageUuid, ...]
+    last_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """A session's counters: one row answers most questions."""
+
+    key: SessionKey
+    title: str
+    model: str
+    context_window: int | None
+    cwd: str
+    owner: str
+    parent_session_id: str | None
+    agent_id: str | None
+    created_ms: int
+    updated_ms: int
+    last_seq: int
+    """Records in the archive, markers and service records included."""
+    message_count: int
+    marker_seq: int
+    live_count: int
+    live_weight: Weight
+    live_hash: str
+    overhead_tokens: int
+    overhead_source: str
+    """`usage` (measured), `given`, or `none`."""
+    compactions: int
+    last_compaction_ms: int | None
+    memory_version: int
+    memory_mark_seq: int | None
+    declines: dict[str, int]
+    last_attempt: str
+    indexed_seq: int
+    body_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LivePage:
+    """Live records in order with their bodies, and the clearings that apply to them."""
+
+    records: tuple[Record, ...]
+    clearings: dict[MessageUuid, tuple[Clearing, ...]]
+    next_after: int | None
+    """Position to go on from; None at the end."""
+    version: str
+    """Changes when the live context changes in any way but by an append."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """Time and identifiers for what a commit writes; made outside of the transaction."""
+
+    now_ms: int
+    uuids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A marker that was written, or why it was not (`base_changed`)."""
+
+    marker: Marker | None
+    reason: str = ""
+    live_hash: str = ""
+    live_weight: Weight = field(default_factory=Weight)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A record found by a search."""
+
+    session_id: str
+    uuid: MessageUuid
+    seq: int
+    role: str
+    type: str
+    at_ms: int | None
+    tool: str
+    snippet: str
+    is_live: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Hits, and how far the index reached when they were searched."""
+
+    hits: tuple[Hit, ...]
+    total_at_least: int
+    complete: bool
+    """False: time ran out before everything was searched."""
+    next_before: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """A search for text, taken literally word by word; all words must occur."""
+
+    text: str
+    session_id: str | None = None
+    limit: int = 20
+    before: int | None = None
+    """Go on before this hit (a record's row, from `next_before`)."""
+    cwd: str | None = None
+
+
+class Store(Protocol):
+    """Every method is one transaction, or none; a cancelled call leaves none open."""
+
+    async def append(self, key: SessionKey, batch: Batch, now_ms: int) -> Appended: ...
+
+    async def session(self, key: SessionKey) -> SessionRow | None: ...
+
+    async def sessions(self, namespace: str, *, cwd: str | None, limit: int, before_ms: int | None) -> list[SessionRow]: ...
+
+    async def position(self, namespace: str, source: str) -> SourcePosition | None: ...
+
+    async def snapshot(self, key: SessionKey, reach: Reach) -> Snapshot | None: ...
+
+    async def clearable(
+        self, key: SessionKey, *, before_ms: int | None
+    ) -> tuple[list[ResultFacts], list[MediaFacts]]:
+        """Uncleared results and media of the live context, old to new; `before_ms` leaves out newer results."""
+        ...
+
+    async def records(self, key: SessionKey, *, after_seq: int, up_to_seq: int, live_only: bool) -> list[Record]: ...
+
+    async def live(self, key: SessionKey, *, after: int, limit: int, max_bytes: int) -> LivePage | None: ...
+
+    async def commit(self, key: SessionKey, plan: CompactionPlan | ClearingPlan, stamp: Stamp) -> Committed: ...
+
+    async def undo(self, key: SessionKey, stamp: Stamp) -> Committed: ...
+
+    async def memory(self, key: SessionKey, version: int | None = None) -> Memory | None: ...
+
+    async def write_memory(self, key: SessionKey, text: str, mark_uuid: MessageUuid | None, writer: str, now_ms: int) -> Memory: ...
+
+    async def note(self, key: SessionKey, *, decline: str = "", attempt: str = "") -> None:
+        """Count a decline by its reason; remember the fingerprint of an attempt that came to nothing."""
+        ...
+
+    async def record(self, key: SessionKey, uuid: MessageUuid) -> Record | None: ...
+
+    async def call(self, key: SessionKey, tool_use_id: ToolUseId) -> tuple[Record | None, Record | None]:
+        """The records of a call and of its result; the first result's, however often it was cleared."""
+        ...
+
+    async def markers(self, key: SessionKey) -> list[Marker]: ...
+
+    async def search(self, namespace: str, query: SearchQuery) -> Found: ...
+
+    async def match_prefix(self, key: SessionKey, hashes: Sequence[bytes]) -> int:
+        """How many of these content hashes, from the first on, the loop's own messages already are, by position."""
+        ...
