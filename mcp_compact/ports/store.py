@@ -57,8 +57,8 @@ class Prepared:
     instructions: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
     """Names of tools that a tool search discovered."""
-    text: str = ""
-    """For the search index: everything readable, tool results included."""
+    content_hash: bytes = b""
+    """Of role and content; recognises a list that is sent again. Empty for imported records."""
 
 
 @dataclass(frozen=True, slots=True)
