@@ -8,7 +8,9 @@ import pytest
 
 from tools import docs
 
-OUTSIDE_DOCUMENT = "SPEC" + ".md"  # spelt apart: this file is checked too
+# Spelt apart: this file is checked too.
+OUTSIDE_DOCUMENT = "SPEC" + ".md"
+REGISTRY = "pypi" + ".org"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -82,9 +84,9 @@ def test_a_link_to_a_file_or_heading_that_is_there_is_right(tmp_path: Path):
 
 @pytest.mark.parametrize("link", ["gone.md", "docs/other.md#gone", "#gone", "../above.md"])
 def test_a_link_that_leads_nowhere_is_named_with_its_line(tmp_path: Path, link: str):
-    page(tmp_path, "docs/other.md", "# Other\n")
-    page(tmp_path.parent, "above.md", "")
-    (problem,) = links(tmp_path, f"# Page\n\n[a]({link})\n")
+    page(tmp_path, "above.md", "")
+    page(tmp_path, "repo/docs/other.md", "# Other\n")
+    (problem,) = links(tmp_path / "repo", f"# Page\n\n[a]({link})\n")
     assert problem.startswith("page.md:3: ")
     assert link in problem
 
@@ -114,7 +116,7 @@ def test_commands_that_exist_and_names_in_prose_are_right():
 
 
 @pytest.mark.parametrize(
-    "text", ["see /work/main", '"/tmp/x"', "(/root)", OUTSIDE_DOCUMENT, "../shared/x", "https://pypi.org/x"]
+    "text", ["see /work/main", '"/tmp/x"', "(/root)", OUTSIDE_DOCUMENT, "../shared/x", f"https://{REGISTRY}/x"]
 )
 def test_words_that_do_not_belong_into_the_project_are_found(text: str):
     (problem,) = docs.forbidden_words("docs/page.md", f"first\n{text}\n")
