@@ -69,9 +69,6 @@ class Loss:
     instructions: int = 0
     instructions_kept: int = 0
     instructions_missing: tuple[str, ...] = ()
-    identifiers: int = 0
-    identifiers_kept: int = 0
-    most_used_missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +112,8 @@ class ClearingPlan:
     tokens_after: int
     by_tool: tuple[tuple[str, int, int], ...] = ()
     """Tool, results cleared, tokens freed."""
-    cache_kept_up_to: MessageUuid | None = None
-    """The last record before the first change: the provider's cached prefix stays valid up to it."""
+    first_changed: MessageUuid | None = None
+    """The provider's cached prefix stays valid up to (not including) this record."""
 
     @property
     def kind(self) -> MarkerKind:

@@ -1,0 +1,24 @@
+"""What we write into a context ourselves. Short, constant, and without a name that the conversation does not hold."""
+
+from __future__ import annotations
+
+OPENING = "The start of this conversation was replaced by the notes below. Go on with the work without asking; nothing was lost."
+TAIL_FOLLOWS = "The newest messages follow the notes unchanged."
+SEARCH = 'Everything that was said before can be searched: search_messages(query, session_id="{session_id}"); get_original gives a message or result back whole.'
+STANDING = "Standing instructions of the user, word for word:"
+MUST_KEEP = "To be kept, word for word:"
+
+
+def summary_message(memory: str, *, tail: bool, session_id: str = "", must_keep: str = "") -> str:
+    """The message that stands for what left: how to go on, how to search (where there is a server), the memory."""
+    lines = [" ".join([OPENING, *([TAIL_FOLLOWS] if tail else [])])]
+    if session_id:
+        lines.append(SEARCH.format(session_id=session_id))
+    if must_keep.strip():
+        lines.append(f"{MUST_KEEP}\n{must_keep.strip()}")
+    return "\n\n".join([*lines, memory.strip()])
+
+
+def standing_instructions(texts: tuple[str, ...]) -> str:
+    """An attachment with instructions that nothing else in the new context holds."""
+    return "\n".join([STANDING, *(f"- {text}" for text in texts)])
