@@ -59,7 +59,7 @@ def start(
 
 def _held_back(snapshot: Snapshot, request: CompactRequest, policy: Policy) -> NothingDone | None:
     """`auto` waits for the threshold and `agent` for the warning level; a person and `force` do not wait."""
-    if request.force or request.trigger not in ("auto", "agent") or request.target_tokens is not None:
+    if request.force or request.trigger not in ("auto", "agent"):
         return None
     ladder = levels(snapshot.context_window, policy.compact_at)
     needed = ladder.compact if request.trigger == "auto" else ladder.warning

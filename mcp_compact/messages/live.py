@@ -50,7 +50,7 @@ def live_context(archive: Sequence[Record], markers: Sequence[Marker]) -> LiveCo
         r for r in dialogue if r.seq > base_seq and r.seq in active and r.is_message and r.uuid not in service_of_any
     ]
     kept = _chosen(archive, boundary.preserved if boundary else ())
-    service = _chosen(archive, boundary.service if boundary else ())
+    service = tuple(_chosen(archive, boundary.service if boundary else ()))
     snipped = {uuid for marker in on_chain for uuid in marker.snipped}
     records = tuple(r for r in (*kept, *since) if r.uuid not in snipped)
     return LiveContext(service, records, clearings_of(on_chain), boundary)

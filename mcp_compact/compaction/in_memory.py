@@ -1,0 +1,215 @@
+"""Compaction of a conversation that is held in memory: the snapshot of a live context, and a plan applied to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from mcp_compact.compaction.cuts import total
+from mcp_compact.compaction.pipeline import Finished, NothingDone, start
+from mcp_compact.compaction.plan import ClearingPlan, CompactionPlan
+from mcp_compact.compaction.policy import Policy
+from mcp_compact.compaction.request import CompactRequest, Loaded, Surroundings
+from mcp_compact.compaction.session_memory import NeedsRecords, leaving_records
+from mcp_compact.compaction.snapshot import Base, Instruction, Memory, ResultFacts, ServiceRecord, Snapshot
+from mcp_compact.compaction.weighing import Weighed, weigh_records
+from mcp_compact.messages.blocks import ToolResultBlock
+from mcp_compact.messages.clearing import apply_clearings
+from mcp_compact.messages.codec import body_hash, canonical, decode_message
+from mcp_compact.messages.ids import MessageUuid, ToolUseId
+from mcp_compact.messages.live import LiveContext, live_hash, state_hash
+from mcp_compact.messages.message import Entry, Message, Record, entry_of
+from mcp_compact.messages.valid import Turn
+from mcp_compact.messages.weights import NOTHING, Family
+from mcp_compact.messages.words import standing_instructions, users_words
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A live context with the weights of its records (clearings applied)."""
+
+    live: LiveContext
+    family: Family
+    weighed: dict[MessageUuid, Weighed]
+    memory: Memory | None = None
+    context_window: int | None = None
+    overhead_tokens: int = 0
+    instructions: tuple[Instruction, ...] = field(default=())
+
+
+def conversation(
+    live: LiveContext,
+    family: Family,
+    around: Surroundings,
+    *,
+    memory: Memory | None = None,
+    context_window: int | None = None,
+    overhead_tokens: int = 0,
+) -> Conversation:
+    """Weigh a live context and note the user's standing instructions in it."""
+    shown = [with_clearings(record, live, around) for record in live.all]
+    weighed = dict(zip((r.uuid for r in shown), weigh_records(shown, around.count, around.cleared), strict=True))
+    return Conversation(live, family, weighed, memory, context_window, overhead_tokens, instructions_of(live.records))
+
+
+def instructions_of(records: Sequence[Record]) -> tuple[Instruction, ...]:
+    """The user's standing instructions, each once (the newest place counts), in order."""
+    found: dict[str, Instruction] = {}
+    for record in records:
+        for text in standing_instructions(users_words(record)):
+            found.pop(text, None)
+            found[text] = Instruction(record.seq, text)
+    return tuple(sorted(found.values(), key=lambda item: item.seq))
+
+
+def with_clearings(record: Record, live: LiveContext, around: Surroundings) -> Record:
+    """The record as the model is sent it."""
+    clearings = live.clearings.get(record.uuid, ())
+    if not clearings or record.message is None:
+        return record
+    blocks = apply_clearings(record.blocks, clearings, around.cleared)
+    message = replace(record.message, blocks=blocks, content=[block.raw for block in blocks])
+    return replace(record, message=message)
+
+
+def entries(talk: Conversation) -> tuple[Entry, ...]:
+    """The live records without service records, as the algorithms see them."""
+    return tuple(entry_of(record, talk.weighed[record.uuid].best) for record in talk.live.records)
+
+
+def snapshot_of(talk: Conversation) -> Snapshot:
+    """One reading of the whole live context."""
+    tail = entries(talk)
+    service = tuple(
+        ServiceRecord(r.uuid, r.seq, talk.weighed[r.uuid].best, r.text) for r in talk.live.service
+    )
+    newest_user = next((r.uuid for r in reversed(talk.live.records) if r.type == "user" and r.is_text_holding), None)
+    return Snapshot(
+        base=Base(max((r.seq for r in talk.live.all), default=0), _marker_seq(talk.live), hash_of(talk.live)),
+        family=talk.family,
+        tail=tail,
+        tail_is_all=True,
+        live_weight=total(tail) + sum((item.weight for item in service), NOTHING),
+        live_count=len(tail),
+        service=service,
+        results=tuple(result_facts(talk)),
+        memory=talk.memory,
+        instructions=talk.instructions,
+        context_window=talk.context_window,
+        overhead_tokens=talk.overhead_tokens,
+        last_message_uuid=talk.live.records[-1].uuid if talk.live.records else None,
+        last_user_message_uuid=newest_user,
+    )
+
+
+def result_facts(talk: Conversation) -> list[ResultFacts]:
+    """Every tool result of the live records that is not cleared, with its tool's name."""
+    tools = {call.id: call.name for record in talk.live.records for call in record.calls}
+    found: list[ResultFacts] = []
+    for record in talk.live.records:
+        weighed = talk.weighed[record.uuid]
+        at = [i for i, b in enumerate(record.blocks) if isinstance(b, ToolResultBlock) and not b.server]
+        for number, result in enumerate(record.results):
+            cleared = any(c.block == at[number] and c.part is None for c in talk.live.clearings.get(record.uuid, ()))
+            if not cleared and not result.cleared:
+                found.append(_facts(record, at[number], result.tool_use_id, weighed, number, tools))
+    return found
+
+
+def _facts(
+    record: Record, block: int, call: ToolUseId, weighed: Weighed, number: int, tools: dict[ToolUseId, str]
+) -> ResultFacts:
+    return ResultFacts(
+        tool_use_id=call,
+        tool=tools.get(call, ""),
+        uuid=record.uuid,
+        seq=record.seq,
+        block=block,
+        weight=weighed.results[number],
+        cleared_weight=weighed.cleared[number],
+        at_ms=record.at_ms,
+        is_error=record.results[number].is_error,
+    )
+
+
+def _marker_seq(live: LiveContext) -> int:
+    return live.boundary.seq if live.boundary else 0
+
+
+def hash_of(live: LiveContext) -> str:
+    """The hash of a live context."""
+    return live_hash([state_hash(r.seq, body_hash(r.body), live.clearings.get(r.uuid, ())) for r in live.all])
+
+
+def compact_in_memory(
+    talk: Conversation, request: CompactRequest, policy: Policy, around: Surroundings
+) -> Finished | NothingDone:
+    """The pipeline on a conversation whose bodies are all at hand."""
+    snapshot = snapshot_of(talk)
+    outcome = start(snapshot, request, policy, around)
+    if isinstance(outcome, NeedsRecords):
+        fresh = [record for record in talk.live.records if record.seq > outcome.after_seq]
+        outcome = start(snapshot, request, policy, around, leaving_records(fresh, outcome.cut_seq))
+    if isinstance(outcome, NeedsRecords):
+        msg = "the pipeline asked twice for records"
+        raise AssertionError(msg)
+    return outcome
+
+
+def apply_plan(live: LiveContext, plan: CompactionPlan, uuids: Sequence[str]) -> LiveContext:
+    """The live context after a plan: its service records (named by `uuids`), then what it preserves."""
+    kept = {entry.uuid for entry in plan.preserved}
+    records = tuple(record for record in live.records if record.uuid in kept)
+    clearings = {uuid: items for uuid, items in live.clearings.items() if uuid in kept}
+    for item in plan.cleared:
+        clearings[item.clearing.uuid] = (*clearings.get(item.clearing.uuid, ()), item.clearing)
+    service = tuple(
+        service_record(text.text, uuid, is_summary=text.kind == "summary")
+        for text, uuid in zip(plan.service, uuids, strict=True)
+    )
+    return LiveContext(service, records, clearings)
+
+
+def apply_clearing_plan(live: LiveContext, plan: ClearingPlan) -> LiveContext:
+    """The live context after a micro-compaction."""
+    clearings = dict(live.clearings)
+    for item in plan.cleared:
+        clearings[item.clearing.uuid] = (*clearings.get(item.clearing.uuid, ()), item.clearing)
+    return replace(live, clearings=clearings)
+
+
+def service_record(text: str, uuid: str, *, is_summary: bool) -> Record:
+    """A user message that compaction brings."""
+    raw = service_json(text, uuid, is_summary=is_summary)
+    message = decode_message(raw["message"], "user")
+    if not isinstance(message, Message):
+        msg = "a service record is a message"
+        raise TypeError(msg)
+    return Record(MessageUuid(uuid), "user", canonical(raw), raw, message, is_meta=not is_summary, is_summary=is_summary)
+
+
+def service_json(text: str, uuid: str, *, is_summary: bool) -> dict[str, object]:
+    """A service record's body in the transcript's own spelling."""
+    flags = {"isCompactSummary": True} if is_summary else {"isMeta": True}
+    message = {"role": "user", "content": text}
+    return {"type": "user", "uuid": uuid, **flags, "isVisibleInTranscriptOnly": is_summary, "message": message}
+
+
+def turns_of(live: LiveContext, around: Surroundings) -> list[Turn]:
+    """The live context as turns, clearings applied, not yet repaired."""
+    turns = []
+    for record in live.all:
+        shown = with_clearings(record, live, around)
+        message = shown.message
+        if message is not None:
+            turns.append(Turn(message.role, message.blocks, record.uuid, message.id, whole=shown is record))
+    return turns
+
+
+def fingerprint(snapshot: Snapshot, request: CompactRequest, policy: Policy) -> str:
+    """Names an attempt: the same live context, memory, request and settings give the same text."""
+    memory = snapshot.memory.version if snapshot.memory else 0
+    asked = [request.target_tokens, request.custom_instructions, request.must_keep]
+    parts = [snapshot.base.live_hash, memory, asked, repr(policy), snapshot.context_window, snapshot.overhead_tokens]
+    return body_hash(json.dumps(parts).encode()).hex()

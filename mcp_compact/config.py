@@ -1,0 +1,324 @@
+"""Settings: the only reader of the environment. Plain dataclasses, since a client's hook cannot pay for more."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from mcp_compact.compaction.policy import MemoryPolicy, MicroPolicy, Policy, SessionMemoryCompactConfig
+
+PREFIX = "MCP_COMPACT_"
+TRUTHY = ("1", "true", "yes", "on")
+FALSY = ("0", "false", "no", "off")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One environment variable: its name, what kind of value it takes, its default and what it does."""
+
+    name: str
+    kind: str
+    default: str
+    text: str
+    historic: tuple[str, ...] = ()
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("MCP_COMPACT_DB", "path", "in the user's data directory", "The archive's file."),
+    Setting(
+        "MCP_COMPACT_ROOTS",
+        "folders",
+        "working directory, its transcript folders",
+        "Folders whose files may be read by path over stdio, separated as in PATH.",
+    ),
+    Setting("MCP_COMPACT_SCOPE", "project, all", "project", "Whether lookups stay in the current project."),
+    Setting("MCP_COMPACT_AT", "60% or tokens", "window - 33000", "Where compaction is due."),
+    Setting("MCP_COMPACT_CONTEXT_WINDOW", "tokens", "by session, else 200000", "Window of sessions that state none."),
+    Setting(
+        "MCP_COMPACT_FLAG_SESSION_MEMORY", "flag", "on", "Extraction of session memory.", ("TENGU_SESSION_MEMORY",)
+    ),
+    Setting("MCP_COMPACT_FLAG_SM_COMPACT", "flag", "on", "Session-memory compaction.", ("TENGU_SM_COMPACT",)),
+    Setting("ENABLE_CLAUDE_CODE_SM_COMPACT", "flag", "", "Truthy: session-memory compaction is on, whatever else."),
+    Setting("DISABLE_CLAUDE_CODE_SM_COMPACT", "flag", "", "Truthy: it is off, unless enabled by the former."),
+    Setting(
+        "MCP_COMPACT_SM_COMPACT_CONFIG",
+        "JSON object",
+        "{}",
+        "min_tokens, min_text_block_messages and max_tokens of the kept tail (snake or camel case).",
+        ("TENGU_SM_COMPACT_CONFIG",),
+    ),
+    Setting("MCP_COMPACT_SM_MIN_TOKENS", "tokens", "10000", "The kept tail reaches back at least so far."),
+    Setting("MCP_COMPACT_SM_MIN_TEXT_BLOCK_MESSAGES", "messages", "5", "And over so many messages with text."),
+    Setting("MCP_COMPACT_SM_MAX_TOKENS", "tokens", "40000", "But no further once it holds so much."),
+    Setting("MCP_COMPACT_MEMORY_TOKENS", "tokens", "12000", "Size of the session memory."),
+    Setting("MCP_COMPACT_MEMORY_SECTION_TOKENS", "tokens", "2000", "Size of one section of it."),
+    Setting("MCP_COMPACT_MEMORY_FIRST_TOKENS", "tokens", "10000", "Session memory is first due at so many tokens."),
+    Setting("MCP_COMPACT_MEMORY_STEP_TOKENS", "tokens", "5000", "And again after so many more."),
+    Setting("MCP_COMPACT_MEMORY_STEP_CALLS", "calls", "3", "If so many tools were called meanwhile."),
+    Setting("MCP_COMPACT_MICRO_TOOLS", "names, globs", "", "More tools whose old results may be cleared."),
+    Setting("MCP_COMPACT_MICRO_EXCLUDE", "names, globs", "", "Tools whose results are never cleared."),
+    Setting("MCP_COMPACT_MICRO_OLDER_THAN_MINUTES", "minutes", "60", "Age from which results are cleared."),
+    Setting("MCP_COMPACT_MICRO_KEEP", "results", "5", "So many newest results stay."),
+    Setting("MCP_COMPACT_MICRO_MEDIA_TOKENS", "tokens", "2000", "Media of at least this size may be cleared."),
+    Setting("MCP_COMPACT_MIN_GAIN_PERCENT", "percent", "5", "A compaction that frees less is not done."),
+    Setting("MCP_COMPACT_REQUIRE_INSTRUCTIONS", "flag", "on", "Add standing instructions that would be lost."),
+    Setting("MCP_COMPACT_SYNCHRONOUS", "normal, full", "normal", "`full` survives a power loss; appends cost a disk flush."),
+    Setting("MCP_COMPACT_PAGE_TOKENS", "tokens", "18000", "Size of one page of messages."),
+    Setting("MCP_COMPACT_MAX_FILE_MB", "megabytes", "1024", "Largest transcript that is imported."),
+    Setting("MCP_COMPACT_LOG_LEVEL", "level", "WARNING", "What is logged to stderr."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the environment says, checked. `warnings` tells what was ignored and why."""
+
+    policy: Policy = field(default_factory=Policy)
+    db: Path = Path("mcp-compact.db")
+    roots: tuple[Path, ...] | None = None
+    """None: the defaults of the transport."""
+    scope: str = "project"
+    context_window: int | None = None
+    synchronous: str = "normal"
+    page_tokens: int = 18_000
+    max_file_bytes: int = 1024 * 1024 * 1024
+    log_level: str = "WARNING"
+    warnings: tuple[str, ...] = ()
+    historic: tuple[str, ...] = ()
+    """Historic names that are set; a client may read some of them itself."""
+
+
+def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
+    """Read every setting once. Bad values are ignored and warned of."""
+    reader = _Reader(os.environ if environ is None else environ)
+    policy = Policy(
+        session_memory=reader.flag("MCP_COMPACT_FLAG_SESSION_MEMORY", default=True),
+        sm_compact=_sm_compact(reader),
+        tail=_tail(reader),
+        micro=_micro(reader),
+        memory=_memory(reader),
+        min_gain_percent=reader.number("MCP_COMPACT_MIN_GAIN_PERCENT", 5),
+        require_instructions=reader.flag("MCP_COMPACT_REQUIRE_INSTRUCTIONS", default=True),
+        compact_at=reader.compact_at(),
+    )
+    window = reader.number("MCP_COMPACT_CONTEXT_WINDOW", 0)
+    settings = Settings(
+        policy=policy,
+        db=Path(reader.text("MCP_COMPACT_DB")).expanduser() if reader.text("MCP_COMPACT_DB") else default_db(reader),
+        roots=_folders(reader.text("MCP_COMPACT_ROOTS")),
+        scope=reader.choice("MCP_COMPACT_SCOPE", ("project", "all")),
+        context_window=window or None,
+        synchronous=reader.choice("MCP_COMPACT_SYNCHRONOUS", ("normal", "full")),
+        page_tokens=reader.number("MCP_COMPACT_PAGE_TOKENS", 18_000),
+        max_file_bytes=reader.number("MCP_COMPACT_MAX_FILE_MB", 1024) * 1024 * 1024,
+        log_level=reader.choice("MCP_COMPACT_LOG_LEVEL", ("WARNING", "DEBUG", "INFO", "ERROR", "CRITICAL")),
+    )
+    reader.unknown_names()
+    return replace(settings, warnings=tuple(reader.warnings), historic=tuple(reader.historic))
+
+
+def is_truthy(value: str) -> bool:
+    """`1 true yes on`, any case, trimmed."""
+    return value.strip().lower() in TRUTHY
+
+
+def default_db(reader: _Reader | None = None) -> Path:
+    """The archive's file in the user's data directory, as each system has it."""
+    environ = reader.environ if reader else os.environ
+    home = Path.home()
+    match sys.platform:
+        case "win32":
+            base = Path(environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+        case "darwin":
+            base = home / "Library" / "Application Support"
+        case _:
+            base = Path(environ.get("XDG_DATA_HOME") or home / ".local" / "share")
+    return base / "mcp-compact" / "archive.db"
+
+
+@dataclass(slots=True)
+class _Reader:
+    environ: Mapping[str, str]
+    warnings: list[str] = field(default_factory=list)
+    historic: list[str] = field(default_factory=list)
+
+    def text(self, name: str) -> str:
+        """The variable, else its historic names; trimmed."""
+        setting = next(item for item in SETTINGS if item.name == name)
+        for known in (name, *setting.historic):
+            value = self.environ.get(known, "").strip()
+            if value:
+                if known != name and known not in self.historic:
+                    self.historic.append(known)
+                return value
+        return ""
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        value = self.text(name)
+        if not value:
+            return default
+        if value.lower() not in TRUTHY + FALSY:
+            self.warnings.append(f"{name}: {value[:40]!r} is no flag (1, true, yes, on or 0, false, no, off)")
+            return default
+        return is_truthy(value)
+
+    def number(self, name: str, default: int) -> int:
+        value = self.text(name)
+        return default if not value else self.positive(name, value, default)
+
+    def positive(self, name: str, value: object, default: int) -> int:
+        """A positive whole number; anything else is ignored and warned of."""
+        try:
+            number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else 0.0
+        except (ValueError, OverflowError):
+            number = 0.0
+        if not isfinite(number) or number < 1:
+            self.warnings.append(f"{name}: {str(value)[:40]!r} is no positive number, {default} is used")
+            return default
+        return int(number)
+
+    def choice(self, name: str, choices: tuple[str, ...]) -> str:
+        value = self.text(name)
+        found = next((choice for choice in choices if choice.lower() == value.lower()), None)
+        if value and found is None:
+            self.warnings.append(f"{name}: {value[:40]!r} is none of {', '.join(choices)}")
+        return found or choices[0]
+
+    def compact_at(self) -> str:
+        value = self.text("MCP_COMPACT_AT")
+        number = value[:-1] if value.endswith("%") else value
+        try:
+            ok = not value or (isfinite(float(number)) and 0 < float(number) < (100 if value.endswith("%") else 1e12))
+        except ValueError:
+            ok = False
+        if not ok:
+            self.warnings.append(f"MCP_COMPACT_AT: {value[:40]!r} is neither like 60% nor a number of tokens")
+            return ""
+        return value if value.endswith("%") or not value else str(int(float(value)))
+
+    def unknown_names(self) -> None:
+        known = [item.name for item in SETTINGS]
+        for name in sorted(self.environ):
+            if name.startswith(PREFIX) and name not in known and name not in _ELSEWHERE:
+                near = get_close_matches(name, known, 1)
+                self.warnings.append(f"{name} is no setting" + (f"; did you mean {near[0]}?" if near else ""))
+
+
+_ELSEWHERE = ("MCP_COMPACT_SHARED",)
+"""Names that the project's tests use."""
+
+
+def _sm_compact(reader: _Reader) -> bool:
+    """Forced on, forced off, else both feature flags."""
+    if is_truthy(reader.text("ENABLE_CLAUDE_CODE_SM_COMPACT")):
+        return True
+    if is_truthy(reader.text("DISABLE_CLAUDE_CODE_SM_COMPACT")):
+        return False
+    both = [reader.flag(name, default=True) for name in ("MCP_COMPACT_FLAG_SESSION_MEMORY", "MCP_COMPACT_FLAG_SM_COMPACT")]
+    return all(both)
+
+
+def _tail(reader: _Reader) -> SessionMemoryCompactConfig:
+    default = SessionMemoryCompactConfig()
+    given = _json_object(reader)
+
+    def value(name: str, camel: str, fallback: int) -> int:
+        own = "MCP_COMPACT_SM_" + name.upper()
+        if reader.text(own):
+            return reader.number(own, fallback)
+        found = given.get(name, given.get(camel))
+        return fallback if found is None else reader.positive(f"{_CONFIG} {name}", found, fallback)
+
+    return SessionMemoryCompactConfig(
+        value("min_tokens", "minTokens", default.min_tokens),
+        value("min_text_block_messages", "minTextBlockMessages", default.min_text_block_messages),
+        value("max_tokens", "maxTokens", default.max_tokens),
+    )
+
+
+_CONFIG = "MCP_COMPACT_SM_COMPACT_CONFIG"
+
+
+def _json_object(reader: _Reader) -> dict[str, Any]:
+    text = reader.text(_CONFIG)
+    if not text:
+        return {}
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        reader.warnings.append(f"{_CONFIG} is no JSON object and is ignored")
+        return {}
+    return value
+
+
+def _micro(reader: _Reader) -> MicroPolicy:
+    default = MicroPolicy()
+    return MicroPolicy(
+        tools=(*default.tools, *_names(reader.text("MCP_COMPACT_MICRO_TOOLS"))),
+        exclude_tools=_names(reader.text("MCP_COMPACT_MICRO_EXCLUDE")),
+        older_than_minutes=reader.number("MCP_COMPACT_MICRO_OLDER_THAN_MINUTES", default.older_than_minutes),
+        keep_recent=reader.number("MCP_COMPACT_MICRO_KEEP", default.keep_recent),
+        media_tokens=reader.number("MCP_COMPACT_MICRO_MEDIA_TOKENS", default.media_tokens),
+    )
+
+
+def _memory(reader: _Reader) -> MemoryPolicy:
+    default = MemoryPolicy()
+    return MemoryPolicy(
+        total_tokens=reader.number("MCP_COMPACT_MEMORY_TOKENS", default.total_tokens),
+        section_tokens=reader.number("MCP_COMPACT_MEMORY_SECTION_TOKENS", default.section_tokens),
+        first_at_tokens=reader.number("MCP_COMPACT_MEMORY_FIRST_TOKENS", default.first_at_tokens),
+        then_each_tokens=reader.number("MCP_COMPACT_MEMORY_STEP_TOKENS", default.then_each_tokens),
+        then_each_calls=reader.number("MCP_COMPACT_MEMORY_STEP_CALLS", default.then_each_calls),
+    )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _folders(text: str) -> tuple[Path, ...] | None:
+    parts = [part for part in text.split(os.pathsep) if part.strip()]
+    return tuple(Path(part).expanduser().resolve() for part in parts) if parts else None
+
+
+def effective(settings: Settings) -> dict[str, object]:
+    """The value in force of each setting, by its name."""
+    p = settings.policy
+    return {
+        "MCP_COMPACT_DB": str(settings.db),
+        "MCP_COMPACT_ROOTS": None if settings.roots is None else [str(root) for root in settings.roots],
+        "MCP_COMPACT_SCOPE": settings.scope,
+        "MCP_COMPACT_AT": p.compact_at or None,
+        "MCP_COMPACT_CONTEXT_WINDOW": settings.context_window,
+        "MCP_COMPACT_FLAG_SESSION_MEMORY": p.session_memory,
+        "MCP_COMPACT_FLAG_SM_COMPACT": p.sm_compact,
+        "MCP_COMPACT_SM_MIN_TOKENS": p.tail.min_tokens,
+        "MCP_COMPACT_SM_MIN_TEXT_BLOCK_MESSAGES": p.tail.min_text_block_messages,
+        "MCP_COMPACT_SM_MAX_TOKENS": p.tail.max_tokens,
+        "MCP_COMPACT_MEMORY_TOKENS": p.memory.total_tokens,
+        "MCP_COMPACT_MEMORY_SECTION_TOKENS": p.memory.section_tokens,
+        "MCP_COMPACT_MEMORY_FIRST_TOKENS": p.memory.first_at_tokens,
+        "MCP_COMPACT_MEMORY_STEP_TOKENS": p.memory.then_each_tokens,
+        "MCP_COMPACT_MEMORY_STEP_CALLS": p.memory.then_each_calls,
+        "MCP_COMPACT_MICRO_TOOLS": list(p.micro.tools),
+        "MCP_COMPACT_MICRO_EXCLUDE": list(p.micro.exclude_tools),
+        "MCP_COMPACT_MICRO_OLDER_THAN_MINUTES": p.micro.older_than_minutes,
+        "MCP_COMPACT_MICRO_KEEP": p.micro.keep_recent,
+        "MCP_COMPACT_MICRO_MEDIA_TOKENS": p.micro.media_tokens,
+        "MCP_COMPACT_MIN_GAIN_PERCENT": p.min_gain_percent,
+        "MCP_COMPACT_REQUIRE_INSTRUCTIONS": p.require_instructions,
+        "MCP_COMPACT_SYNCHRONOUS": settings.synchronous,
+        "MCP_COMPACT_PAGE_TOKENS": settings.page_tokens,
+        "MCP_COMPACT_MAX_FILE_MB": settings.max_file_bytes // (1024 * 1024),
+        "MCP_COMPACT_LOG_LEVEL": settings.log_level,
+    }
