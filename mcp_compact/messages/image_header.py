@@ -45,7 +45,7 @@ def image_size(data_base64: str, media_type: str | None) -> Size | None:
 
 def _payload_start(data_base64: str) -> int:
     """Where the base64 begins: after the comma of a data URL."""
-    if not data_base64[:5].lower() == "data:":
+    if data_base64[:5].lower() != "data:":
         return 0
     return data_base64.find(",", 0, 256) + 1
 
