@@ -95,9 +95,19 @@ def command_parser() -> argparse.ArgumentParser:
 
 
 def settings_table() -> str:
-    """Every setting: its variable, its default, what it decides."""
-    rows = rows_from_code("mcp_compact.config", "setting_rows", 3)
-    return table(("Variable", "Default", "What it decides"), ((f"`{name}`", value, text) for name, value, text in rows))
+    """Every setting: its variable and historic names, what it takes, its default, what it decides."""
+    from mcp_compact.config import SETTINGS
+
+    rows = (
+        (
+            ", ".join(f"`{name}`" for name in (setting.name, *setting.historic)),
+            setting.kind,
+            setting.default or "not set",
+            setting.text,
+        )
+        for setting in SETTINGS
+    )
+    return table(("Variable", "Takes", "Default", "What it decides"), rows)
 
 
 def tools_table() -> str:
