@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from mcp_compact.compaction.micro import Clearable
 from mcp_compact.compaction.plan import ClearingPlan, CompactionPlan
-from mcp_compact.compaction.snapshot import MediaFacts, Memory, Reach, ResultFacts, Snapshot
+from mcp_compact.compaction.snapshot import MediaFacts, Memory, Reach, Snapshot
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.markers import Clearing, Marker
 from mcp_compact.messages.message import Record
@@ -144,6 +145,11 @@ class SessionRow:
     last_attempt: str
     indexed_seq: int
     body_bytes: int
+    client_tokens: int | None = None
+    """Tokens of the last request by the client's own usage, and what was appended since; None without usage.
+
+    Our own boundaries do not change it, a client's own does.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +162,9 @@ class LivePage:
     """Position to go on from; None at the end."""
     version: str
     """Changes when the live context changes in any way but by an append."""
+    service: tuple[MessageUuid, ...] = ()
+    """Which of the live records the last boundary brought."""
+    boundary: Marker | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,10 +236,8 @@ class Store(Protocol):
 
     async def snapshot(self, key: SessionKey, reach: Reach) -> Snapshot | None: ...
 
-    async def clearable(
-        self, key: SessionKey, *, before_ms: int | None
-    ) -> tuple[list[ResultFacts], list[MediaFacts]]:
-        """Uncleared results and media of the live context, old to new; `before_ms` leaves out newer results."""
+    async def clearable(self, key: SessionKey) -> Clearable | None:
+        """Uncleared results and media of the live context, old to new, and the newest answer; None: no session."""
         ...
 
     async def records(self, key: SessionKey, *, after_seq: int, up_to_seq: int, live_only: bool) -> list[Record]: ...
@@ -250,6 +257,10 @@ class Store(Protocol):
         ...
 
     async def record(self, key: SessionKey, uuid: MessageUuid) -> Record | None: ...
+
+    async def newest_message(self, key: SessionKey) -> MessageUuid | None:
+        """The last message of the live context."""
+        ...
 
     async def call(self, key: SessionKey, tool_use_id: ToolUseId) -> tuple[Record | None, Record | None]:
         """The records of a call and of its result; the first result's, however often it was cleared."""

@@ -1,0 +1,1 @@
+"""The use cases: what a tool or a command does, without SQL and without MCP."""

@@ -1,0 +1,67 @@
+"""What every use case is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from anyio import to_thread
+
+from mcp_compact.compaction.policy import Levels, levels
+from mcp_compact.compaction.request import Surroundings
+from mcp_compact.config import Settings
+from mcp_compact.errors import CallerError
+from mcp_compact.messages.clearing import ClearedText
+from mcp_compact.messages.weights import Family, family_of
+from mcp_compact.ports.clock import Clock
+from mcp_compact.ports.store import SessionKey, SessionRow, Store
+from mcp_compact.ports.tokenizer import Tokenizer
+from mcp_compact.service.prepare import best_counter
+
+MAX_SESSION_ID = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Deps:
+    store: Store
+    tokenizer: Tokenizer
+    clock: Clock
+    settings: Settings
+
+    async def row(self, key: SessionKey) -> SessionRow:
+        """The session's row. Raises CallerError `unknown_session`."""
+        row = await self.store.session(key)
+        if row is None:
+            raise unknown_session(key.session_id)
+        return row
+
+    def ladder(self, row: SessionRow) -> Levels:
+        return levels(row.context_window or self.settings.context_window, self.settings.policy.compact_at)
+
+    async def surroundings(self, session_id: str) -> Surroundings:
+        """How text is counted here; loads the tokenizer in a thread the first time."""
+        count = await to_thread.run_sync(best_counter, self.tokenizer)
+        return Surroundings(count, ClearedText(), session_id)
+
+
+def family(row: SessionRow) -> Family:
+    return family_of(row.model)
+
+
+def unknown_session(session_id: str) -> CallerError:
+    return CallerError(
+        "unknown_session",
+        f"There is no session {session_id[:MAX_SESSION_ID]!r}.",
+        "append_messages or import_transcript makes one; `mcp-compact sessions` lists those that exist.",
+    )
+
+
+def session_key(namespace: str, session_id: str) -> SessionKey:
+    """A checked key. Ids are opaque: never a path, never part of SQL text."""
+    clean = session_id.strip()
+    if not clean or len(clean) > MAX_SESSION_ID or not clean.isprintable():
+        raise CallerError(
+            "bad_session_id",
+            f"A session id is 1 to {MAX_SESSION_ID} printable characters.",
+            "Pass the session_id that append_messages or import_transcript answered.",
+        )
+    return SessionKey(namespace, clean)

@@ -1,0 +1,79 @@
+"""Preparing records for the store: counted, media measured, instructions noted. Pure but for the tokenizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mcp_compact.compaction.weighing import weigh_records
+from mcp_compact.messages.blocks import OtherBlock, TextBlock
+from mcp_compact.messages.clearing import ClearedText
+from mcp_compact.messages.codec import body_hash, canonical, clean
+from mcp_compact.messages.message import Record
+from mcp_compact.messages.weights import UNITS_PER_TOKEN, CountUnits, estimate_all
+from mcp_compact.messages.words import standing_instructions, users_words
+from mcp_compact.ports.store import Prepared
+from mcp_compact.ports.tokenizer import Tokenizer
+
+
+def exact_counter(tokenizer: Tokenizer) -> CountUnits | None:
+    """Units by the tokenizer; None where it cannot be used (then weights are estimates)."""
+    if tokenizer.state == "cold":
+        tokenizer.warm()
+    if tokenizer.state != "ready":
+        return None
+    return lambda texts: [tokens * UNITS_PER_TOKEN for tokens in tokenizer.count(texts)]
+
+
+def best_counter(tokenizer: Tokenizer) -> CountUnits:
+    """The exact counter, or the estimate."""
+    return exact_counter(tokenizer) or estimate_all
+
+
+def prepare(records: Sequence[Record], tokenizer: Tokenizer, *, with_content_hash: bool) -> list[Prepared]:
+    """Records ready to be stored, in their order."""
+    weighed = weigh_records(records, exact_counter(tokenizer), ClearedText())
+    return [
+        Prepared(
+            record=record,
+            weight=own.estimate,
+            exact_units=own.exact_units,
+            result_weights=own.results,
+            cleared_weights=own.cleared,
+            media=own.media,
+            instructions=standing_instructions(users_words(record)) if record.type == "user" else (),
+            tools=discovered_tools(record),
+            content_hash=content_hash(record) if with_content_hash else b"",
+        )
+        for record, own in zip(records, weighed, strict=True)
+    ]
+
+
+def content_hash(record: Record) -> bytes:
+    """Of role and content: the same message sent again has the same one."""
+    message = record.message
+    return message_hash(message.role, message.content) if message else b""
+
+
+def message_hash(role: str, content: object) -> bytes:
+    """Sixteen bytes of a message's role and content."""
+    return body_hash(canonical([role, clean(content)]))
+
+
+def discovered_tools(record: Record) -> tuple[str, ...]:
+    """Names of tools that a tool search brought: `tool_reference` parts of results."""
+    names = [
+        part.raw.get("tool_name") or part.raw.get("name")
+        for result in record.results
+        for part in result.parts
+        if isinstance(part, OtherBlock) and part.type == "tool_reference"
+    ]
+    return tuple(name for name in names if isinstance(name, str) and name)
+
+
+def readable(record: Record) -> str:
+    """A record's own text, for a title."""
+    return " ".join(block.text for block in record.blocks if isinstance(block, TextBlock))
+
+
+Progress = Callable[[int, int, str], None]
+"""Done, total (0 unknown), what: called from the event loop's thread."""

@@ -1,0 +1,186 @@
+"""Reading the archive: the live context in pages, originals, search."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from anyio import to_thread
+
+from mcp_compact.compaction.in_memory import turns_of
+from mcp_compact.compaction.request import Surroundings
+from mcp_compact.errors import CallerError
+from mcp_compact.messages.blocks import MediaBlock, ToolResultBlock
+from mcp_compact.messages.codec import canonical, clean, format_time
+from mcp_compact.messages.ids import MessageUuid, ToolUseId
+from mcp_compact.messages.live import LiveContext
+from mcp_compact.messages.message import Record
+from mcp_compact.messages.valid import Turn, valid_turns
+from mcp_compact.ports.store import LivePage, SearchQuery, SessionKey
+from mcp_compact.service.deps import Deps, family
+from mcp_compact.service.paging import page, pieces
+from mcp_compact.service.results import MessagesPage, OriginalPart, SearchHit, SearchResult
+from mcp_compact.transcripts.registry import output_format
+
+LIVE_PAGE_RECORDS = 2_000
+LIVE_PAGE_BYTES = 32 * 1024 * 1024
+ORIGINAL_CHARS = 40_000
+"""About 12,000 tokens of code: a part of an original, below what clients cut off."""
+MAX_HITS = 100
+
+
+async def load_live(deps: Deps, key: SessionKey) -> tuple[LiveContext, str]:
+    """The whole live context with bodies, and its version (it changes with every marker, not with appends)."""
+    records: list[Record] = []
+    clearings: dict[MessageUuid, Any] = {}
+    after, version = 0, ""
+    while True:
+        part = await deps.store.live(key, after=after, limit=LIVE_PAGE_RECORDS, max_bytes=LIVE_PAGE_BYTES)
+        if part is None:
+            await deps.row(key)
+            return LiveContext((), (), {}), ""
+        if version and part.version != version:
+            records, clearings, after, version = [], {}, 0, ""
+            continue
+        records += part.records
+        clearings.update(part.clearings)
+        version = part.version
+        if part.next_after is None:
+            return _assembled(records, clearings, part), version
+        after = part.next_after
+
+
+def _assembled(records: Sequence[Record], clearings: dict[MessageUuid, Any], part: LivePage) -> LiveContext:
+    service = set(part.service)
+    return LiveContext(
+        tuple(r for r in records if r.uuid in service),
+        tuple(r for r in records if r.uuid not in service),
+        clearings,
+        part.boundary,
+    )
+
+
+async def messages_page(
+    deps: Deps, key: SessionKey, *, format_name: str, cursor: str, close_open_calls: bool = False
+) -> MessagesPage:
+    """One page of the live context in a provider's format. The cursor holds while messages are appended."""
+    encode = output_format(format_name)
+    row = await deps.row(key)
+    live, version = await load_live(deps, key)
+    around = Surroundings(session_id=key.session_id)
+    turns, warnings = await to_thread.run_sync(_turns, live, around, close_open_calls)
+    items = list(pieces([clean(item) for item in encode(turns, live)], deps.settings.page_tokens))
+    start = _position(cursor, version)
+    taken, following = page(items, start, deps.settings.page_tokens)
+    return MessagesPage(
+        session_id=key.session_id,
+        format=format_name,
+        messages=tuple(taken),
+        next_cursor=f"{version}:{following}" if following is not None else "",
+        warnings=tuple(warnings),
+        boundary_uuid=live.boundary.uuid if live.boundary else "",
+        tokens=family(row).tokens(row.live_weight),
+    )
+
+
+def _turns(live: LiveContext, around: Surroundings, close_open_calls: bool) -> tuple[list[Turn], list[str]]:
+    return valid_turns(turns_of(live, around), close_open_calls=close_open_calls)
+
+
+def _position(cursor: str, version: str) -> int:
+    if not cursor:
+        return 0
+    made_for, _, at = cursor.rpartition(":")
+    if not at.isdigit():
+        raise CallerError("bad_cursor", "The cursor is not one that this tool gave.", "Leave it out to start over.")
+    if made_for != version:
+        raise CallerError(
+            "context_changed", "The context was compacted between two pages.", "Leave the cursor out to start over."
+        )
+    return int(at)
+
+
+async def search(deps: Deps, namespace: str, query: SearchQuery) -> SearchResult:
+    """Messages that hold all words, newest first. The text is taken literally."""
+    text = query.text.strip()
+    if not text:
+        raise CallerError("empty_query", "There is nothing to search for.", "Pass a word, a path or a phrase.")
+    found = await deps.store.search(namespace, query)
+    hits = tuple(
+        SearchHit(
+            session_id=hit.session_id,
+            uuid=hit.uuid,
+            role=hit.role or hit.type,
+            time=format_time(hit.at_ms) if hit.at_ms is not None else "",
+            tool=hit.tool,
+            snippet=clean(hit.snippet),
+            in_context=hit.is_live,
+        )
+        for hit in found.hits
+    )
+    note = "" if found.complete else "not everything could be searched in time: repeat the search to go on"
+    return SearchResult(hits, str(found.next_before) if found.next_before is not None else "", found.complete, note)
+
+
+async def original(deps: Deps, key: SessionKey, name: str, cursor: str) -> OriginalPart:
+    """What was stored under a tool_use_id (the result) or a message uuid, in parts. Raises CallerError `not_found`."""
+    await deps.row(key)
+    if cursor and not cursor.isdigit():
+        raise CallerError("bad_cursor", "The cursor is not one that this tool gave.", "Leave it out to start over.")
+    call, result = await deps.store.call(key, ToolUseId(name))
+    if result is not None:
+        return _part_of_result(key, call, result, ToolUseId(name), int(cursor or 0))
+    record = call or await deps.store.record(key, MessageUuid(name))
+    if record is None:
+        raise CallerError(
+            "not_found",
+            f"Nothing is stored under {name[:80]!r} in this session.",
+            "Pass a tool_use_id or a message uuid; search_messages finds them.",
+        )
+    text = canonical(record.message.content if record.message else record.raw).decode(errors="replace")
+    return _slice(key, record, text, int(cursor or 0))
+
+
+def _part_of_result(
+    key: SessionKey, call: Record | None, result: Record, name: ToolUseId, at: int
+) -> OriginalPart:
+    block = next(b for b in result.results if b.tool_use_id == name)
+    tool = next((c.name for c in call.calls if c.id == name), "") if call else ""
+    media: tuple[Mapping[str, Any], ...] = tuple(p.raw for p in block.parts if isinstance(p, MediaBlock))
+    return _slice(key, result, _result_text(block), at, block=block, tool=tool, media=media)
+
+
+def _result_text(block: ToolResultBlock) -> str:
+    content = block.raw.get("content")
+    if isinstance(content, str):
+        return content
+    return block.text or json.dumps([p.raw for p in block.parts if not isinstance(p, MediaBlock)], ensure_ascii=False)
+
+
+def _slice(
+    key: SessionKey,
+    record: Record,
+    text: str,
+    at: int,
+    *,
+    block: ToolResultBlock | None = None,
+    tool: str = "",
+    media: tuple[Mapping[str, Any], ...] = (),
+) -> OriginalPart:
+    parts = max(1, -(-len(text) // ORIGINAL_CHARS))
+    if at >= parts:
+        raise CallerError("bad_cursor", f"There are {parts} parts.", "Leave the cursor out to start over.")
+    return OriginalPart(
+        session_id=key.session_id,
+        uuid=record.uuid,
+        tool_use_id=block.tool_use_id if block else "",
+        tool=tool,
+        is_error=block.is_error if block else False,
+        text=clean(text[at * ORIGINAL_CHARS : (at + 1) * ORIGINAL_CHARS]),
+        part=at + 1,
+        parts=parts,
+        next_cursor=str(at + 1) if at + 1 < parts else "",
+        blocks=tuple(clean(item) for item in media) if at == 0 else (),
+    )
+
