@@ -18,7 +18,7 @@ from mcp_compact.messages.live import LiveContext
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.valid import Turn, valid_turns
 from mcp_compact.ports.store import LivePage, SearchQuery, SessionKey
-from mcp_compact.service.deps import Deps, family
+from mcp_compact.service.deps import Deps, family, session_key
 from mcp_compact.service.paging import page, pieces
 from mcp_compact.service.results import MessagesPage, OriginalPart, SearchHit, SearchResult
 from mcp_compact.transcripts.registry import output_format
@@ -101,11 +101,23 @@ def _position(cursor: str, version: str) -> int:
     return int(at)
 
 
-async def search(deps: Deps, namespace: str, query: SearchQuery) -> SearchResult:
+async def search_text(
+    deps: Deps, namespace: str, text: str, *, session_id: str, limit: int, cursor: str, cwd: str | None
+) -> SearchResult:
     """Messages that hold all words, newest first. The text is taken literally."""
-    text = query.text.strip()
-    if not text:
+    if not text.strip():
         raise CallerError("empty_query", "There is nothing to search for.", "Pass a word, a path or a phrase.")
+    if cursor and not cursor.isdigit():
+        raise CallerError("bad_cursor", "The cursor is not one that this tool gave.", "Leave it out to start over.")
+    if session_id:
+        await deps.row(session_key(namespace, session_id))
+    query = SearchQuery(
+        text=clean(text.strip()),
+        session_id=session_id or None,
+        limit=max(1, min(limit, MAX_HITS)),
+        before=int(cursor) if cursor else None,
+        cwd=cwd,
+    )
     found = await deps.store.search(namespace, query)
     hits = tuple(
         SearchHit(

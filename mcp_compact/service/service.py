@@ -1,0 +1,115 @@
+"""The use cases as one object: what the server's tools, the command line and the library call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mcp_compact.compaction.micro import MicroRequest
+from mcp_compact.ports.store import SessionFacts
+from mcp_compact.service import appending, compacting, importing, memory, reading, status
+from mcp_compact.service.compacting import CompactCall
+from mcp_compact.service.deps import Deps, session_key
+from mcp_compact.service.prepare import Progress
+from mcp_compact.service.results import (
+    AppendResult,
+    CompactResult,
+    ImportResult,
+    MemoryResult,
+    MessagesPage,
+    MicroResult,
+    OriginalPart,
+    Picture,
+    SearchResult,
+    SessionLine,
+    Status,
+    UndoResult,
+)
+
+LOCAL = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Every verb of the product for one namespace. Expected failures are CallerError or ServerError."""
+
+    deps: Deps
+    namespace: str = LOCAL
+
+    async def append_messages(
+        self, messages: Sequence[Any], session_id: str, facts: SessionFacts | None = None
+    ) -> AppendResult:
+        """Store messages (plain API messages or transcript records); makes the session if it is new."""
+        return await appending.append(self.deps, session_key(self.namespace, session_id), messages, facts)
+
+    async def import_file(
+        self, path: Path, *, format_name: str = "", session_id: str = "", progress: Progress | None = None
+    ) -> ImportResult:
+        """Import a transcript file; what is known already is skipped. The caller has checked the path."""
+        return await importing.import_file(
+            self.deps, self.namespace, path, format_name=format_name, session_id=session_id, progress=progress
+        )
+
+    async def import_content(self, content: str, *, format_name: str = "", session_id: str = "") -> ImportResult:
+        """Import a transcript given as text."""
+        return await importing.import_content(
+            self.deps, self.namespace, content, format_name=format_name, session_id=session_id
+        )
+
+    async def status(self, session_id: str) -> Status:
+        """How full the context is."""
+        return await status.status_of(self.deps, session_key(self.namespace, session_id))
+
+    async def picture(self, session_id: str) -> Picture:
+        """What fills the live context, by kind."""
+        return await status.picture_of(self.deps, session_key(self.namespace, session_id))
+
+    async def compact(self, session_id: str, call: CompactCall) -> CompactResult:
+        """Compact the live context, or say why not."""
+        return await compacting.compact(self.deps, session_key(self.namespace, session_id), call)
+
+    async def microcompact(self, session_id: str, request: MicroRequest) -> MicroResult:
+        """Clear old tool results and large media."""
+        return await compacting.microcompact(self.deps, session_key(self.namespace, session_id), request)
+
+    async def messages(self, session_id: str, *, format_name: str = "anthropic", cursor: str = "") -> MessagesPage:
+        """One page of the live context."""
+        key = session_key(self.namespace, session_id)
+        return await reading.messages_page(self.deps, key, format_name=format_name, cursor=cursor)
+
+    async def get_memory(self, session_id: str) -> MemoryResult:
+        """The session memory."""
+        return await memory.get_memory(self.deps, session_key(self.namespace, session_id))
+
+    async def update_memory(
+        self, session_id: str, content: str, *, section: str = "", summarized_through: str = ""
+    ) -> MemoryResult:
+        """Write the session memory, whole or one section."""
+        key = session_key(self.namespace, session_id)
+        return await memory.update_memory(
+            self.deps, key, content, section=section, summarized_through=summarized_through
+        )
+
+    async def search(
+        self, text: str, *, session_id: str = "", limit: int = 20, cursor: str = "", cwd: str | None = None
+    ) -> SearchResult:
+        """Search everything ever stored, in one session or in all of this folder's."""
+        return await reading.search_text(
+            self.deps, self.namespace, text, session_id=session_id, limit=limit, cursor=cursor, cwd=cwd
+        )
+
+    async def original(self, session_id: str, name: str, *, cursor: str = "") -> OriginalPart:
+        """What was stored under a tool_use_id or a message uuid."""
+        return await reading.original(self.deps, session_key(self.namespace, session_id), name, cursor)
+
+    async def undo(self, session_id: str) -> UndoResult:
+        """Take back the last compaction."""
+        return await compacting.undo(self.deps, session_key(self.namespace, session_id))
+
+    async def sessions(self, *, cwd: str | None = None, limit: int = 50) -> list[SessionLine]:
+        """Sessions, the last active first; those of one working directory where it is given."""
+        rows = await self.deps.store.sessions(self.namespace, cwd=cwd, limit=limit, before_ms=None)
+        return [status.line_of(self.deps, row) for row in rows]
+
