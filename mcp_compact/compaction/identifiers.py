@@ -1,0 +1,128 @@
+"""Names that later work may need again: paths, symbols, numbers, hashes, codes, addresses, quoted text.
+
+One pass splits a line into tokens; what a token names is worked out once and remembered, so a
+long session costs little more than the splitting.
+"""
+
+from __future__ import annotations
+
+import re
+
+PATH, SYMBOL, NUMBER, HASH, CODE, URL, QUOTED, FLAG = (
+    "path", "symbol", "number", "hash", "code", "url", "quoted", "flag",
+)  # fmt: skip
+MAX_TOKEN = 200
+"""Characters; a longer token is data (base64, minified text), no name."""
+MAX_CACHE = 50_000
+
+_TOKEN = re.compile(r"[^\s\"'`()\[\]{}<>,;|=!&^*?$%\u3000-\u303f\uff00-\uff0f\uff1a-\uff1f\u2018-\u201f\u2026]+")
+_QUOTED = re.compile(r"`([^`\n]{4,80})`|\"([^\"\n]{4,80})\"")
+_URL = re.compile(r"https?://[^\s\"'<>)\]}`\\]{4,200}")
+_WINDOWS = re.compile(r"[A-Za-z]:\\[^\s\"'<>|*?:]{2,200}")
+_SPACED = re.compile(r"[\"'`]((?:[A-Za-z]:\\|~?/|\.{1,2}/)[^\"'`\n<>|*?]{2,160})[\"'`]")
+_EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,9}$")
+_HEX = re.compile(r"(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}")
+_NUMBER = re.compile(r"v?\d+(?:\.\d+){1,3}|\d{3,12}")
+_CODE = re.compile(r"[A-Z]{2,}[-_]?\d{2,}|[A-Z]\d{3,4}|0x[0-9a-fA-F]{2,16}|#\d{1,6}")
+_WORDS = re.compile(r"[A-Za-z_]\w*", re.A)
+_SYMBOL = re.compile(
+    r"_?[a-z0-9]+_[a-z0-9_]*[a-z0-9]|_?[A-Z][A-Z0-9]*_[A-Z0-9_]+|[a-z]+[a-z0-9]*[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*", re.A
+)
+_KEBAB = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+){2,}")
+_FLAG = re.compile(r"--[a-z][a-z0-9\-]{2,}")
+_DOTTED = re.compile(r"(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w{2,}", re.A)
+_QUALIFIED = re.compile(r"(?:[A-Za-z_]\w*(?:::|->|#))+[A-Za-z_]\w+", re.A)
+_CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
+
+Names = tuple[tuple[str, str], ...]
+_known: dict[str, Names] = {}
+
+
+def identifiers(line: str) -> dict[str, str]:
+    """Name -> kind of everything in a line (or text) that looks like a name. The first kind found wins."""
+    found: dict[str, str] = {}
+    if "://" in line:
+        for match in _URL.finditer(line):
+            found.setdefault(match[0].rstrip(".,;:"), URL)
+    if ":\\" in line:
+        for match in _WINDOWS.finditer(line):
+            found.setdefault(match[0].rstrip(".,;"), PATH)
+    for token in _TOKEN.findall(line):
+        names = _known.get(token)
+        if names is None:
+            names = _learn(token)
+        for name, kind in names:
+            found.setdefault(name, kind)
+    if '"' in line or "`" in line:
+        for match in _QUOTED.finditer(line):
+            text = (match[1] or match[2]).strip().strip(".,;:")
+            if len(text) > 3 and not text.isspace():
+                found.setdefault(text, QUOTED)
+    return found
+
+
+def _learn(token: str) -> Names:
+    if len(_known) >= MAX_CACHE:
+        _known.clear()
+    names = _known[token] = tuple(_names(token).items())
+    return names
+
+
+def _names(token: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    if len(token) > MAX_TOKEN or len(token) < 3:
+        return found
+    for part in _CJK.split(token) if not token.isascii() else (token,):
+        part = part.strip(".,:")
+        if "://" in part:
+            continue
+        if "/" in part:
+            _path(part, found)
+        else:
+            for piece in part.split(":") if "::" not in part else (part,):
+                _plain(piece.strip(".,"), found)
+    return found
+
+
+def _path(part: str, found: dict[str, str]) -> None:
+    """A path, perhaps with `:line` behind it; its file name's own symbols are names too."""
+    head, *rest = part.split(":")
+    head = head.removeprefix("./").rstrip("/.")
+    if len(head) > 3 and any(c.isalpha() for c in head) and "//" not in head:
+        found.setdefault(head, PATH)
+        for piece in head.split("/"):
+            _inside(piece, found)
+    for piece in rest:
+        _plain(piece, found)
+
+
+def _inside(piece: str, found: dict[str, str]) -> None:
+    for word in _WORDS.findall(piece):
+        if len(word) > 3 and _SYMBOL.fullmatch(word):
+            found.setdefault(word, SYMBOL)
+    if piece.count("-") > 1:
+        for match in _KEBAB.finditer(piece):
+            found.setdefault(match[0], SYMBOL)
+
+
+def _plain(piece: str, found: dict[str, str]) -> None:
+    if len(piece) < 3:
+        return
+    if piece.startswith("--"):
+        match = _FLAG.match(piece)
+        if match:
+            found.setdefault(match[0], FLAG)
+        return
+    if _NUMBER.fullmatch(piece):
+        found.setdefault(piece, NUMBER)
+    elif _HEX.fullmatch(piece):
+        found.setdefault(piece, HASH)
+    elif _CODE.fullmatch(piece):
+        found.setdefault(piece, CODE)
+    elif _DOTTED.fullmatch(piece) or (_EXTENSION.search(piece) and not piece[0].isdigit()):
+        found.setdefault(piece, PATH if _EXTENSION.search(piece) and piece.rsplit(".", 1)[1].islower() else SYMBOL)
+        _inside(piece, found)
+    else:
+        if _QUALIFIED.fullmatch(piece):
+            found.setdefault(piece, SYMBOL)
+        _inside(piece, found)

@@ -1,0 +1,154 @@
+"""What a person typed, and which of it stands as an instruction until it is revoked."""
+
+from __future__ import annotations
+
+import re
+
+from mcp_compact.messages.blocks import TextBlock
+from mcp_compact.messages.message import Record
+
+PASTED_CHARS = 6000
+"""A longer text is a pasted document or plan, not words of its user."""
+OWN_PARAGRAPH_CHARS = 1500
+"""A first or last paragraph up to this length beside a pasted document is its user's."""
+LONGEST_INSTRUCTION = 600
+SHORTEST_INSTRUCTION = 10
+SHORTEST_DENSE_INSTRUCTION = 5
+"""Characters; in scripts without spaces a few characters are a sentence."""
+
+_TAG = re.compile(r"<(/?)([a-zA-Z][\w\-]{0,60})[^<>]{0,200}>")
+_INJECTED_TAGS = ("local-command-", "command-", "ide_", "bash-", "user-prompt-submit-hook", "session-start-hook")
+_INJECTED_NAMES = frozenset(
+    ("system-reminder", "task-notification", "new-diagnostics", "environment_details", "environment_context",
+     "user_instructions", "teammate-message", "persisted-output", "local-command-stdout", "hook-output")
+)  # fmt: skip
+_NOT_TYPED = (
+    "Caveat:",
+    "[Request interrupted",
+    "This session is being continued",
+    "Stop hook feedback",
+    "Base directory for this skill",
+    "[Image: source",
+)
+
+
+def users_words(record: Record) -> str:
+    """What a person typed in this record; empty where it holds none.
+
+    Meta records, summaries, tool results, sub-agents' prompts, reminders, command output and
+    pasted documents are nobody's words.
+    """
+    if record.type != "user" or record.message is None or record.message.role != "user":
+        return ""
+    if record.is_meta or record.is_summary or record.agent_id:
+        return ""
+    parts = (typed(block.text) for block in record.blocks if isinstance(block, TextBlock))
+    return "\n".join(part for part in parts if part)
+
+
+def typed(text: str) -> str:
+    """The part of a user message's text that its user typed."""
+    own = without_injected(text).strip()
+    if own.startswith(_NOT_TYPED):
+        return ""
+    return own if len(own) <= PASTED_CHARS else _beside_paste(own)
+
+
+def without_injected(text: str) -> str:
+    """The text without reminders, command output and hook text, which stand in tags."""
+    if "<" not in text:
+        return text
+    kept: list[str] = []
+    at = 0
+    depth_name, start = "", 0
+    depth = 0
+    for match in _TAG.finditer(text):
+        closing, name = match[1] == "/", match[2]
+        if not depth and not closing and _is_injected(name):
+            depth_name, start, depth = name, match.start(), 1
+        elif depth and name == depth_name:
+            depth += -1 if closing else 1
+            if not depth:
+                kept.append(text[at:start])
+                at = match.end()
+    kept.append(text[at:])
+    return " ".join(kept)
+
+
+def _is_injected(name: str) -> bool:
+    return name in _INJECTED_NAMES or name.startswith(_INJECTED_TAGS)
+
+
+def _beside_paste(text: str) -> str:
+    """First and last paragraph of a long text, where a blank line parts them from the rest and they are short."""
+    first, _, rest = text.partition("\n\n")
+    last = rest.rpartition("\n\n")[2]
+    own = [p.strip() for p in (first, last) if p.strip() and len(p) <= OWN_PARAGRAPH_CHARS and not _looks_pasted(p)]
+    return "\n\n".join(own)
+
+
+def _looks_pasted(paragraph: str) -> bool:
+    stripped = paragraph.lstrip()
+    return stripped.startswith(("```", "#", "{", "[", "<", "|", "diff ", "---")) or stripped.count("\n") > 20  # noqa: PLR2004
+
+
+_SENTENCE = re.compile(r"\n+|(?<=[.!?])[ \t]+(?=\S)|(?<=[。！？；])")  # noqa: RUF001
+_DENSE = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
+_ENGLISH = (
+    r"always|never|don['’]?t|do not|does not|doesn['’]t|must(?:n['’]?t)?|should(?:n['’]?t)?|shall|cannot|can['’]?t|"  # noqa: RUF001
+    r"may not|make sure|ensure|avoid|prefer|only|instead|no need|remember|from now on|going forward|keep|leave|"
+    r"off[- ]limits|whenever|everywhere|unless|without|until|at all times|no more|no exceptions?|please|forbidden|"
+    r"not allowed|stop|stick to|stay|ask (?:me )?(?:before|first)|before (?:you|committing|pushing|merging)|"
+    r"after (?:each|every)|each time|every time|nobody|nothing|no one|none|are out|is out|have to|has to|need to|"
+    r"needs to|under \d+|below \d+|at most|at least|no longer|no new|use|write|run|call|name|respond|answer|reply|"
+    r"tell me|i want|i only|we only|i['’]m|i am|we (?:use|never|always|don['’]t)|actually|no,|wrong|"  # noqa: RUF001
+    r"the rule|rule:|convention|required?|requirement|constraint|important|note that|be sure|be careful"
+)
+_GERMAN = (
+    r"immer|niemals?|nie|nicht|kein(?:e[nmrs]?)?|stets|muss|müssen|darf|dürfen|soll(?:st|en|te)?|vermeide[n]?|"
+    r"achte|bitte|nur|statt(?:dessen)?|ab jetzt|ab sofort|künftig|jedes ?mal|auf keinen fall|verwende|benutze|ohne"
+)
+_ROMANCE = (
+    r"toujours|jamais|ne pas|n['’]\w+ pas|doit|doivent|dois|évite[rz]?|il faut|désormais|uniquement|seulement|"  # noqa: RUF001
+    r"sans|s['’]il (?:te|vous) pla[iî]t|à partir de maintenant|utilise[rz]?|"  # noqa: RUF001
+    r"siempre|nunca|jamás|debes?|deben|evita|hay que|no (?:uses|toques|cambies|hagas)|por favor|solo|sólo|"
+    r"a partir de ahora|usa|sin|prefiero|sempre|não|deve[ms]?|evite|apenas|por favor|a partir de agora|use|"
+    r"non|mai|devi|evita|soltanto|d['’]ora in poi"  # noqa: RUF001
+)
+_RUSSIAN = r"всегда|никогда|нельзя|обязательно|долж\w+|не|только|пожалуйста|избегай\w*|используй\w*|отныне|впредь|нужно"
+_CUE = re.compile(rf"\b(?:{_ENGLISH}|{_GERMAN}|{_ROMANCE}|{_RUSSIAN})\b", re.IGNORECASE)
+_DENSE_CUE = re.compile(
+    "必须|必須|不要|不得|不能|不许|不准|不可|别|禁止|务必|始终|总是|永远|切勿|请勿|一律|避免|确保|只能|只用|仅|"
+    "以后|今后|从现在起|统一|应该|應該|请|請|優先|优先|保持|使用|记住|"
+    "必ず|常に|絶対|いけない|しないで|禁止|ください|てはならない|べき|今後|のみ|だけ|"
+    "반드시|항상|절대|하지 ?마|하지 않|금지|만 사용|해 ?주세요|앞으로|ห้าม|ต้อง|เสมอ|อย่า"
+)
+
+
+def standing_instructions(text: str) -> tuple[str, ...]:
+    """Sentences and lines of a user's words that hold until they are revoked, word for word, each once.
+
+    A question is none. Cue words of English, German, French, Spanish, Portuguese, Italian,
+    Russian, Chinese, Japanese, Korean and Thai decide; one too many costs a line, one too few a rule.
+    """
+    found: dict[str, None] = {}
+    for sentence in sentences(text):
+        if is_instruction(sentence):
+            found.setdefault(sentence)
+    return tuple(found)
+
+
+def sentences(text: str) -> list[str]:
+    """Sentences and lines, without list marks and outer white space; empty ones left out."""
+    return [own for piece in _SENTENCE.split(text) if (own := piece.strip(" -*\t\r\n"))]
+
+
+def is_instruction(sentence: str) -> bool:
+    """Does one sentence read as a standing instruction?"""
+    if len(sentence) > LONGEST_INSTRUCTION or sentence.endswith(("?", "？")):  # noqa: RUF001
+        return False
+    dense = _DENSE.search(sentence) is not None
+    if len(sentence) < (SHORTEST_DENSE_INSTRUCTION if dense else SHORTEST_INSTRUCTION):
+        return False
+    return _CUE.search(sentence) is not None or (dense and _DENSE_CUE.search(sentence) is not None)
