@@ -1,0 +1,129 @@
+"""Reads message lists of the Anthropic Messages API.
+
+A JSON list, an object with `messages` (and `system`, `model`), or one message a line. Items may be
+plain messages or stand in a transcript's envelope (type, uuid, parentUuid, message).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+from mcp_compact.errors import CallerError
+from mcp_compact.messages.codec import canonical
+from mcp_compact.transcripts.claude_code import ClaudeCodeReader
+from mcp_compact.transcripts.facts import SessionFacts
+from mcp_compact.transcripts.fields import text_of
+from mcp_compact.transcripts.lines import Json, Line, Problem, excerpt, loads, parse_line
+from mcp_compact.transcripts.parsed import Known, Parsed, nothing_known
+from mcp_compact.transcripts.report import ImportReport
+
+SYSTEM_PROMPT = "system_prompt"
+
+
+class AnthropicReader:
+    """Turns a message list into records; each item's place in the list takes the part of its line.
+
+    A list that is one JSON value must be handed over whole; one message a line may come batch by batch.
+    """
+
+    def __init__(self, source: str, state: Mapping[str, Any] | None = None, known: Known = nothing_known) -> None:
+        self._items = ClaudeCodeReader(source, state["items"] if state else None, known)
+        self._model: str | None = state["model"] if state else None
+        self._by_line: bool = state["by_line"] if state else False
+
+    @property
+    def report(self) -> ImportReport:
+        """What was read so far."""
+        return self._items.report
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The sub-agents met so far."""
+        return self._items.agents
+
+    @property
+    def sole_agent(self) -> str | None:
+        """The sub-agent that the whole list is about."""
+        return self._items.sole_agent
+
+    def facts(self, agent_id: str | None = None) -> SessionFacts:
+        """What is known of the session; the model that the request names counts before an answer's."""
+        facts = self._items.facts(agent_id)
+        return replace(facts, model=self._model or facts.model) if agent_id is None else facts
+
+    def state(self) -> dict[str, Any]:
+        """A small JSON value from which another reader goes on."""
+        return {"items": self._items.state(), "model": self._model, "by_line": self._by_line}
+
+    def read(self, lines: Iterable[Line]) -> Iterator[Parsed]:
+        """The records of the list, in its order."""
+        rest = iter(lines)
+        first = next(rest, None)
+        if first is None:
+            return
+        parsed = parse_line(first)
+        if self._by_line or (parsed.objects and _messages_of(parsed.objects[0][0]) is None):
+            self._by_line = True
+            yield from self._read_lines(chain([first], rest))
+        else:
+            yield from self._read_document([first, *rest])
+
+    def _read_lines(self, lines: Iterable[Line]) -> Iterator[Parsed]:
+        for line in lines:
+            parsed = parse_line(line)
+            for problem in parsed.problems:
+                self.report.add_problem(problem)
+            self.report.glued += len(parsed.objects) > 1
+            for raw, body in parsed.objects:
+                yield from self._item(raw, body, line.number)
+
+    def _read_document(self, lines: list[Line]) -> Iterator[Parsed]:
+        value = _document(lines)
+        if isinstance(value, dict):
+            self._model = text_of(value, "model") or self._model
+            if value.get("system"):
+                yield from self._system(value["system"])
+            value = _messages_of(value)
+        if not isinstance(value, list):
+            raise CallerError(
+                "not_a_transcript",
+                "The JSON holds no list of messages.",
+                "Give a list of messages, an object with `messages`, or one message a line.",
+            )
+        for place, item in enumerate(value, 1):
+            if isinstance(item, dict):
+                yield from self._item(item, canonical(item), place)
+            else:
+                self.report.add_problem(Problem(place, "not a JSON object", excerpt(canonical(item))))
+
+    def _system(self, system: object) -> Iterator[Parsed]:
+        raw = {"role": "system", "content": system}
+        for parsed in self._items.feed(raw, canonical(raw), 0):
+            yield replace(parsed, record=replace(parsed.record, subtype=SYSTEM_PROMPT))
+
+    def _item(self, raw: Json, body: bytes, place: int) -> Iterator[Parsed]:
+        if not isinstance(raw.get("type"), str) and not isinstance(raw.get("role"), str):
+            self.report.add_problem(Problem(place, "a message without role", excerpt(body)))
+            return
+        yield from self._items.feed(raw, body, place)
+
+
+def _messages_of(value: Json) -> list[Any] | None:
+    messages = value.get("messages")
+    return messages if isinstance(messages, list) else None
+
+
+def _document(lines: list[Line]) -> object:
+    """One JSON value over all lines."""
+    try:
+        return loads(b"\n".join(line.data for line in lines).decode())
+    except (ValueError, RecursionError) as error:
+        at = lines[0].number - 1 + getattr(error, "lineno", 1)
+        raise CallerError(
+            "not_json",
+            f"The message list is not valid JSON (near line {at}).",
+            "Check that the file is complete, or give one message a line.",
+        ) from None

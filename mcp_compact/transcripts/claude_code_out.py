@@ -1,0 +1,91 @@
+"""Writes live turns as a session file of Claude Code that can be resumed.
+
+One line a turn, each the child of the one before. A turn that is a record of the transcript keeps
+its uuid and its envelope; what a repair added gets a uuid made from its place and content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from mcp_compact.messages.codec import canonical, clean, format_time
+from mcp_compact.messages.ids import MessageUuid
+from mcp_compact.messages.message import Record
+from mcp_compact.messages.valid import Turn
+from mcp_compact.transcripts.anthropic_out import content_of
+from mcp_compact.transcripts.facts import SessionFacts
+from mcp_compact.transcripts.kinds import NO_MODEL
+from mcp_compact.transcripts.parsed import derived_uuid
+
+_KEPT = ("promptId", "requestId", "slug", "userType", "entrypoint", "isMeta", "thinkingMetadata", "sourceToolUseID")
+"""What a record's line keeps beside what is written anew."""
+_KEPT_WHOLE = ("toolUseResult", "todos", "imagePasteIds", "planContent")
+"""Copies of the content: kept only where the content is unchanged."""
+
+
+def to_lines(
+    turns: Iterable[Turn],
+    facts: SessionFacts,
+    session_id: str,
+    records: Mapping[MessageUuid, Record] | None = None,
+) -> Iterator[bytes]:
+    """The lines of a new session `session_id`, each with its LF.
+
+    `records` are the records that turns were made from: a turn whose record is missing gets a plain
+    envelope, and the time of the turn before it (at first the session's last).
+    """
+    known = records or {}
+    parent: MessageUuid | None = None
+    written: set[MessageUuid] = set()
+    at_ms = facts.last_ms or 0
+    for ordinal, turn in enumerate(turns):
+        record = known.get(turn.uuid) if turn.uuid is not None else None
+        if record is not None and record.at_ms is not None:
+            at_ms = record.at_ms
+        message = _message(turn, record, facts)
+        uuid = turn.uuid
+        if uuid is None or uuid in written:
+            uuid = derived_uuid(session_id, ordinal, canonical(message))
+        written.add(uuid)
+        line = {
+            "parentUuid": parent,
+            "isSidechain": False,
+            "userType": "external",
+            "cwd": facts.cwd or "",
+            "sessionId": session_id,
+            "version": facts.version or "",
+            "gitBranch": facts.git_branch or "",
+            **_own(turn, record),
+            "type": turn.role,
+            "message": message,
+            "uuid": uuid,
+            "timestamp": format_time(at_ms),
+        }
+        yield canonical(clean(line)) + b"\n"
+        parent = uuid
+
+
+def _own(turn: Turn, record: Record | None) -> dict[str, Any]:
+    if record is None:
+        return {}
+    keys = (*_KEPT, *_KEPT_WHOLE) if turn.whole else _KEPT
+    own = {key: record.raw[key] for key in keys if key in record.raw}
+    if record.is_summary:
+        own |= {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}
+    return own
+
+
+def _message(turn: Turn, record: Record | None, facts: SessionFacts) -> dict[str, Any]:
+    content = content_of(turn, record)
+    inner = record.raw.get("message", record.raw) if record is not None else None
+    if turn.role == "assistant" and isinstance(inner, Mapping) and "content" in inner:
+        kept = {key: value for key, value in inner.items() if key != "timestamp"} if "uuid" not in inner else {}
+        return {"type": "message", "model": facts.model or NO_MODEL, **kept, "role": turn.role, "content": content}
+    if turn.role == "assistant":
+        blank = {"input_tokens": 0, "output_tokens": 0}
+        ends: dict[str, Any] = {"stop_reason": "end_turn", "stop_sequence": None, "usage": blank}
+        id_ = {"id": turn.message_id} if turn.message_id else {}
+        model = facts.model or NO_MODEL
+        return {**id_, "type": "message", "role": turn.role, "model": model, "content": content, **ends}
+    return {"role": turn.role, "content": content}

@@ -1,0 +1,162 @@
+"""What a transcript says about its session, gathered while it is read."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from mcp_compact.messages.message import Record
+from mcp_compact.transcripts.fields import text_of, uuid_of
+from mcp_compact.transcripts.kinds import NO_MODEL
+
+TITLE_CHARS = 80
+WAITING_SUMMARIES = 20
+_NOT_TYPED = ("<", "Caveat:", "[Request interrupted")
+"""How text begins that a client wrote into the user's turn: commands, their output, reminders, notices."""
+_COMMAND = re.compile(r"<command-name>\s*(/[^<\s]+)\s*</command-name>(?:\s*<command-args>([^<]*))?")
+_HOUSEKEEPING = ("/clear", "/compact", "/exit", "/quit", "/login", "/logout", "/model", "/resume")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFacts:
+    """What is known of a session; None where the transcript does not say."""
+
+    session_id: str | None = None
+    parent_session_id: str | None = None
+    """Of a sub-agent: the session that it worked for."""
+    agent_id: str | None = None
+    cwd: str | None = None
+    """Where it began."""
+    model: str | None = None
+    """The last real one."""
+    git_branch: str | None = None
+    version: str | None = None
+    title: str | None = None
+    first_ms: int | None = None
+    last_ms: int | None = None
+    max_context_tokens: int = 0
+    """Largest context that the provider counted, in its own tokens."""
+
+
+@dataclass(slots=True)
+class FactsGatherer:
+    """Gathers the facts of one line of conversation: the session's, or a sub-agent's."""
+
+    session_ids: Counter[str] = field(default_factory=Counter)
+    session_id: str | None = None
+    cwd: str | None = None
+    model: str | None = None
+    git_branch: str | None = None
+    version: str | None = None
+    given_title: str | None = None
+    generated_title: str | None = None
+    first_words: str | None = None
+    first_command: str | None = None
+    first_ms: int | None = None
+    last_ms: int | None = None
+    max_context_tokens: int = 0
+    summaries: dict[str, str] = field(default_factory=dict)
+    """Summary lines that name a record which was not met yet: by its uuid."""
+
+    def look(self, raw: Mapping[str, Any], record: Record) -> None:
+        """Take what a record says of its session."""
+        session_id = uuid_of(raw.get("sessionId") or raw.get("session_id"))
+        if session_id is not None:
+            self.session_id = session_id
+            self.session_ids[session_id] += 1
+        if record.at_ms is not None:
+            if self.first_ms is None or record.at_ms < self.first_ms:
+                self.first_ms = record.at_ms
+            if self.last_ms is None or record.at_ms > self.last_ms:
+                self.last_ms = record.at_ms
+        if record.message is not None:
+            self._look_at_message(raw, record)
+        elif type(title := _title(raw)) is str:
+            self._look_at_title(raw, title)
+        if self.summaries and record.uuid in self.summaries:
+            self.generated_title = self.summaries.pop(record.uuid)
+
+    def _look_at_message(self, raw: Mapping[str, Any], record: Record) -> None:
+        self.cwd = self.cwd or text_of(raw, "cwd")
+        self.git_branch = text_of(raw, "gitBranch") or self.git_branch
+        self.version = text_of(raw, "version") or self.version
+        message = record.message
+        if message is not None and message.model and message.model != NO_MODEL:
+            self.model = message.model
+        if message is not None and message.usage and message.usage.context_tokens > self.max_context_tokens:
+            self.max_context_tokens = message.usage.context_tokens
+        if self.first_words is None and record.type == "user" and record.is_text_holding:
+            self._look_at_words(record.text.strip())
+
+    def _look_at_words(self, words: str) -> None:
+        if not words.startswith(_NOT_TYPED):
+            self.first_words = cut_title(words)
+        elif self.first_command is None and (command := _COMMAND.search(words)) and command[1] not in _HOUSEKEEPING:
+            self.first_command = cut_title(f"{command[1]} {command[2] or ''}")
+
+    def _look_at_title(self, raw: Mapping[str, Any], title: str) -> None:
+        title = cut_title(title)
+        if raw.get("type") == "custom-title":
+            self.given_title = title
+        elif raw.get("type") == "ai-title":
+            self.generated_title = title
+        elif type(leaf := raw.get("leafUuid")) is str and len(self.summaries) < WAITING_SUMMARIES:
+            # Old files begin with the titles of other sessions: a title counts once its record is met.
+            self.summaries[leaf] = title
+
+    def met(self, leaf: str) -> None:
+        """A record was met before the summary line that names it."""
+        if leaf in self.summaries:
+            self.generated_title = self.summaries.pop(leaf)
+
+    @property
+    def copied(self) -> int:
+        """Records that carry another session's id than the last one."""
+        return sum(n for session_id, n in self.session_ids.items() if session_id != self.session_id)
+
+    def facts(self, agent_id: str | None = None) -> SessionFacts:
+        """The facts so far; a sub-agent's session is named by its agent id."""
+        return SessionFacts(
+            session_id=agent_id or self.session_id,
+            parent_session_id=self.session_id if agent_id else None,
+            agent_id=agent_id,
+            cwd=self.cwd,
+            model=self.model,
+            git_branch=self.git_branch,
+            version=self.version,
+            title=self.given_title or self.generated_title or self.first_words or self.first_command,
+            first_ms=self.first_ms,
+            last_ms=self.last_ms,
+            max_context_tokens=self.max_context_tokens,
+        )
+
+    def state(self) -> dict[str, Any]:
+        """All of it as a JSON value."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {**values, "session_ids": dict(self.session_ids), "summaries": dict(self.summaries)}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> FactsGatherer:
+        """The gatherer that `state` was taken from."""
+        return cls(**{**state, "session_ids": Counter(state["session_ids"]), "summaries": dict(state["summaries"])})
+
+
+def cut_title(text: str) -> str:
+    """One line of at most 80 characters."""
+    line = " ".join(text[: TITLE_CHARS * 8].split())
+    return line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1].rstrip() + "\u2026"
+
+
+def _title(raw: Mapping[str, Any]) -> object:
+    match raw.get("type"):
+        case "summary":
+            return raw.get("summary")
+        case "custom-title":
+            return raw.get("customTitle") or raw.get("title")
+        case "ai-title":
+            return raw.get("aiTitle") or raw.get("title")
+        case _:
+            return None

@@ -1,0 +1,77 @@
+"""What a reader of any format hands out, and what it is to its callers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Protocol, TypeAlias
+
+from mcp_compact.messages.ids import MessageUuid
+from mcp_compact.messages.message import Record
+from mcp_compact.transcripts.facts import SessionFacts
+from mcp_compact.transcripts.lines import Line
+from mcp_compact.transcripts.report import ImportReport
+
+Known: TypeAlias = Callable[[str], bool]
+"""Tells whether an id is known from an earlier reading of the same session."""
+
+
+def nothing_known(_: str) -> bool:
+    """For a first reading."""
+    return False
+
+
+_UUID_PARTS = ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32))
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A record and where it belongs: to the session of the file, or to the sub-agent `agent_id`.
+
+    `line` is the line of the file, or the place in a list, counted from 1.
+    """
+
+    record: Record
+    agent_id: str | None
+    line: int
+
+
+class Reader(Protocol):
+    """Reads one transcript, in one go or batch by batch."""
+
+    @property
+    def report(self) -> ImportReport:
+        """What was read so far."""
+        ...
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The sub-agents met so far."""
+        ...
+
+    @property
+    def sole_agent(self) -> str | None:
+        """The sub-agent that the whole file is about; None for a session of its own."""
+        ...
+
+    def read(self, lines: Iterable[Line]) -> Iterator[Parsed]:
+        """The records of these lines. May be called again with the lines that follow."""
+        ...
+
+    def facts(self, agent_id: str | None = None) -> SessionFacts:
+        """What is known of the session, or of one of its sub-agents."""
+        ...
+
+    def state(self) -> Mapping[str, Any]:
+        """A small JSON value from which another reader of this file goes on."""
+        ...
+
+
+def derived_uuid(source: str, ordinal: int, body: bytes) -> MessageUuid:
+    """A uuid for a record that has none: the same for the same source, place and bytes."""
+    digest = blake2b(digest_size=16)
+    digest.update(b"%s\0%d\0" % (source.encode("utf-8", "surrogatepass"), ordinal))
+    digest.update(body)
+    text = digest.hexdigest()
+    return MessageUuid("-".join(text[start:end] for start, end in _UUID_PARTS))

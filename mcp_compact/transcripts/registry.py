@@ -1,0 +1,93 @@
+"""The formats that can be read, how a transcript's format is told, and the reader for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_compact.errors import CallerError
+from mcp_compact.transcripts.anthropic import AnthropicReader
+from mcp_compact.transcripts.claude_code import ClaudeCodeReader
+from mcp_compact.transcripts.parsed import Known, Reader, nothing_known
+from mcp_compact.transcripts.sniffing import FOREIGN, HEADS_BYTES, is_anthropic, is_claude_code, outlines
+
+CLAUDE_CODE = "claude-code"
+ANTHROPIC = "anthropic"
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format that can be read."""
+
+    name: str
+    title: str
+    reader: Callable[[str, Mapping[str, Any] | None, Known], Reader]
+
+
+FORMATS: Mapping[str, Format] = {
+    CLAUDE_CODE: Format(CLAUDE_CODE, "Claude Code session (JSONL)", ClaudeCodeReader),
+    ANTHROPIC: Format(ANTHROPIC, "Anthropic messages (JSON list, request, or JSONL)", AnthropicReader),
+}
+
+
+def sniff(head: bytes) -> str | None:
+    """The format that a transcript's beginning shows: a name of FORMATS or of FOREIGN, else None."""
+    for size in HEADS_BYTES:
+        found = _sniff(head[:size].decode("utf-8", "replace"))
+        if found is not None or len(head) <= size:
+            return found
+    return None
+
+
+def _sniff(text: str) -> str | None:
+    for outline in outlines(text):
+        foreign = next((name for name, _, is_it in FOREIGN if is_it(outline)), None)
+        if foreign is not None:
+            return foreign
+        if is_claude_code(outline):
+            return CLAUDE_CODE
+        if is_anthropic(outline):
+            return ANTHROPIC
+    return None
+
+
+def detect_format(head: bytes) -> str:
+    """The readable format of a transcript by its first bytes (64 KiB are enough for JSON lines; give a document whole).
+
+    Raises CallerError: `empty_transcript`, `binary_transcript`, `not_json`, `not_a_transcript`,
+    or `unreadable_format` for a format that is known by name only.
+    """
+    _refuse_no_text(head)
+    name = sniff(head)
+    if name is None:
+        raise CallerError("not_a_transcript", "This is JSON, but no transcript that is known.", _readable())
+    if name not in FORMATS:
+        title = next(title for foreign, title, _ in FOREIGN if foreign == name)
+        raise CallerError("unreadable_format", f"This looks like {title}.", _readable())
+    return name
+
+
+def _refuse_no_text(head: bytes) -> None:
+    stripped = head.removeprefix(b"\xef\xbb\xbf").strip()
+    if not stripped:
+        raise CallerError("empty_transcript", "The transcript is empty.", "Check the path, or that it was written.")
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise CallerError("binary_transcript", "The transcript is UTF-16.", "Save it as UTF-8.")
+    if b"\0" in head:
+        raise CallerError("binary_transcript", "The file is binary, not a transcript.", _readable())
+    if stripped[:1] not in b"{[" and b"\n{" not in head:
+        raise CallerError("not_json", "The file does not hold JSON.", _readable())
+
+
+def reader_for(
+    format: str, source: str, state: Mapping[str, Any] | None = None, known: Known = nothing_known
+) -> Reader:
+    """A reader of a format. Raises CallerError `unknown_format`, which says what there is."""
+    if format not in FORMATS:
+        raise CallerError("unknown_format", "This format is not known.", _readable())
+    return FORMATS[format].reader(source, state, known)
+
+
+def _readable() -> str:
+    return f"mcp-compact reads {' and '.join(FORMATS)} so far."

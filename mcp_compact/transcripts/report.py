@@ -1,0 +1,99 @@
+"""What an import met: counted whole, listed up to a limit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from mcp_compact.messages.blocks import OtherBlock, ToolResultBlock, ToolUseBlock
+from mcp_compact.messages.message import Record
+from mcp_compact.transcripts.lines import Problem
+
+LISTED = 50
+"""How many problems and how many warnings are listed; all are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that was imported, but that somebody should know of."""
+
+    code: str
+    """`missing_parent`, `result_without_call`, `no_content`, `no_role`, `repeated_uuid`."""
+    line: int
+    uuid: str
+    detail: str = ""
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """Counts and findings of one reading."""
+
+    records: int = 0
+    messages: int = 0
+    types: Counter[str] = field(default_factory=Counter)
+    sub_agents: Counter[str] = field(default_factory=Counter)
+    """Records of each sub-agent."""
+    unknown_types: Counter[str] = field(default_factory=Counter)
+    unknown_blocks: Counter[str] = field(default_factory=Counter)
+    copied: int = 0
+    """Records that stem from another session: the copied start of a resumed or forked one."""
+    glued: int = 0
+    """Lines that held several objects."""
+    problems: list[Problem] = field(default_factory=list)
+    problem_count: int = 0
+    warnings: list[Finding] = field(default_factory=list)
+    warning_counts: Counter[str] = field(default_factory=Counter)
+
+    def add_problem(self, problem: Problem) -> None:
+        """Count a problem, and list it while there is room."""
+        self.problem_count += 1
+        if len(self.problems) < LISTED:
+            self.problems.append(problem)
+
+    def warn(self, code: str, line: int, uuid: str, detail: str = "") -> None:
+        """Count a finding, and list it while there is room."""
+        self.warning_counts[code] += 1
+        if len(self.warnings) < LISTED:
+            self.warnings.append(Finding(code, line, uuid, detail))
+
+    def as_json(self) -> dict[str, Any]:
+        """For an answer: everything but the excerpts, which are content of the file."""
+        return {
+            "records": self.records,
+            "messages": self.messages,
+            "types": dict(self.types),
+            "sub_agents": dict(self.sub_agents),
+            "unknown_types": dict(self.unknown_types),
+            "unknown_blocks": dict(self.unknown_blocks),
+            "copied": self.copied,
+            "glued": self.glued,
+            "problem_count": self.problem_count,
+            "problems": [{"line": problem.line, "reason": problem.reason} for problem in self.problems],
+            "warning_counts": dict(self.warning_counts),
+            "warnings": [
+                {"code": w.code, "line": w.line, "uuid": w.uuid} | ({"detail": w.detail} if w.detail else {})
+                for w in self.warnings
+            ],
+        }
+
+
+class PairCheck:
+    """Reports results whose call was not met before them."""
+
+    def __init__(self, report: ImportReport) -> None:
+        self._report = report
+        self._calls: set[str] = set()
+
+    def look(self, record: Record, line: int, *, known_call: bool = False) -> None:
+        """Look at the blocks of a message. `known_call`: earlier calls may have been read before."""
+        for block in record.blocks:
+            match block:
+                case ToolUseBlock():
+                    self._calls.add(block.id)
+                case ToolResultBlock() if block.tool_use_id not in self._calls and not known_call:
+                    self._report.warn("result_without_call", line, record.uuid, block.tool_use_id)
+                case OtherBlock():
+                    self._report.unknown_blocks[block.type or "(none)"] += 1
+                case _:
+                    pass
