@@ -81,6 +81,12 @@ class AnthropicReader:
                 yield from self._item(raw, body, line.number)
 
     def _read_document(self, lines: list[Line]) -> Iterator[Parsed]:
+        if len(lines) > 1 and parse_line(lines[0]).objects:
+            raise CallerError(
+                "several_conversations",
+                "Each line of this file is a message list of its own.",
+                "Import them one by one, each as its own session.",
+            )
         value = _document(lines)
         if isinstance(value, dict):
             self._model = text_of(value, "model") or self._model

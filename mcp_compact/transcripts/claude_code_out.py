@@ -30,7 +30,18 @@ def to_lines(
     session_id: str,
     records: Mapping[MessageUuid, Record] | None = None,
 ) -> Iterator[bytes]:
-    """The lines of a new session `session_id`, each with its LF.
+    """The lines of a new session `session_id`, each with its LF; see `to_entries`."""
+    for entry in to_entries(turns, facts, session_id, records):
+        yield canonical(entry) + b"\n"
+
+
+def to_entries(
+    turns: Iterable[Turn],
+    facts: SessionFacts,
+    session_id: str,
+    records: Mapping[MessageUuid, Record] | None = None,
+) -> Iterator[dict[str, Any]]:
+    """The objects of these lines.
 
     `records` are the records that turns were made from: a turn whose record is missing gets a plain
     envelope, and the time of the turn before it (at first the session's last).
@@ -48,7 +59,7 @@ def to_lines(
         if uuid is None or uuid in written:
             uuid = derived_uuid(session_id, ordinal, canonical(message))
         written.add(uuid)
-        line = {
+        entry = {
             "parentUuid": parent,
             "isSidechain": False,
             "userType": "external",
@@ -62,7 +73,7 @@ def to_lines(
             "uuid": uuid,
             "timestamp": format_time(at_ms),
         }
-        yield canonical(clean(line)) + b"\n"
+        yield clean(entry)
         parent = uuid
 
 
@@ -78,14 +89,15 @@ def _own(turn: Turn, record: Record | None) -> dict[str, Any]:
 
 def _message(turn: Turn, record: Record | None, facts: SessionFacts) -> dict[str, Any]:
     content = content_of(turn, record)
-    inner = record.raw.get("message", record.raw) if record is not None else None
-    if turn.role == "assistant" and isinstance(inner, Mapping) and "content" in inner:
-        kept = {key: value for key, value in inner.items() if key != "timestamp"} if "uuid" not in inner else {}
-        return {"type": "message", "model": facts.model or NO_MODEL, **kept, "role": turn.role, "content": content}
-    if turn.role == "assistant":
-        blank = {"input_tokens": 0, "output_tokens": 0}
-        ends: dict[str, Any] = {"stop_reason": "end_turn", "stop_sequence": None, "usage": blank}
-        id_ = {"id": turn.message_id} if turn.message_id else {}
-        model = facts.model or NO_MODEL
-        return {**id_, "type": "message", "role": turn.role, "model": model, "content": content, **ends}
-    return {"role": turn.role, "content": content}
+    if turn.role != "assistant":
+        return {"role": turn.role, "content": content}
+    own = record.raw.get("message") if record is not None else None
+    return {**(own if isinstance(own, Mapping) else _blank_answer(turn, facts)), "role": turn.role, "content": content}
+
+
+def _blank_answer(turn: Turn, facts: SessionFacts) -> dict[str, Any]:
+    """The answer's fields that a client expects, where nothing is known of them."""
+    id_ = {"id": turn.message_id} if turn.message_id else {}
+    usage = {"input_tokens": 0, "output_tokens": 0}
+    ends: dict[str, Any] = {"stop_reason": None, "stop_sequence": None, "usage": usage}
+    return {"type": "message", "model": facts.model or NO_MODEL, **id_, **ends}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -142,6 +142,14 @@ class FactsGatherer:
     def from_state(cls, state: Mapping[str, Any]) -> FactsGatherer:
         """The gatherer that `state` was taken from."""
         return cls(**{**state, "session_ids": Counter(state["session_ids"]), "summaries": dict(state["summaries"])})
+
+
+def facts_of(records: Iterable[Record]) -> SessionFacts:
+    """What records themselves say of their session."""
+    gatherer = FactsGatherer()
+    for record in records:
+        gatherer.look(record.raw, record)
+    return gatherer.facts()
 
 
 def cut_title(text: str) -> str:

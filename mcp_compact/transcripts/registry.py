@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from mcp_compact.errors import CallerError
+from mcp_compact.messages.live import LiveContext
+from mcp_compact.messages.valid import Turn
 from mcp_compact.transcripts.anthropic import AnthropicReader
+from mcp_compact.transcripts.anthropic_out import to_messages
 from mcp_compact.transcripts.claude_code import ClaudeCodeReader
+from mcp_compact.transcripts.claude_code_out import to_entries
+from mcp_compact.transcripts.facts import facts_of
 from mcp_compact.transcripts.parsed import Known, Reader, nothing_known
 from mcp_compact.transcripts.sniffing import FOREIGN, HEADS_BYTES, is_anthropic, is_claude_code, outlines
 
@@ -30,6 +35,30 @@ FORMATS: Mapping[str, Format] = {
     ANTHROPIC: Format(ANTHROPIC, "Anthropic messages (JSON list, request, or JSONL)", AnthropicReader),
 }
 
+Encoder: TypeAlias = Callable[[Sequence[Turn], LiveContext], list[dict[str, Any]]]
+"""Valid turns, and the live context that they were made from, to what a format's users expect."""
+
+
+def _anthropic(turns: Sequence[Turn], live: LiveContext) -> list[dict[str, Any]]:
+    return to_messages(turns, {record.uuid: record for record in live.all})
+
+
+def _claude_code(turns: Sequence[Turn], live: LiveContext) -> list[dict[str, Any]]:
+    facts = facts_of(live.all)
+    return list(to_entries(turns, facts, facts.session_id or "", {record.uuid: record for record in live.all}))
+
+
+OUTPUT_FORMATS: Mapping[str, Encoder] = {ANTHROPIC: _anthropic, CLAUDE_CODE: _claude_code}
+
+
+def output_format(name: str) -> Encoder:
+    """The encoder of an output format. Raises CallerError `unknown_format`, which says what there is."""
+    if name not in OUTPUT_FORMATS:
+        raise CallerError(
+            "unknown_format", "This output format is not known.", f"There is {' and '.join(OUTPUT_FORMATS)}."
+        )
+    return OUTPUT_FORMATS[name]
+
 
 def sniff(head: bytes) -> str | None:
     """The format that a transcript's beginning shows: a name of FORMATS or of FOREIGN, else None."""
@@ -41,15 +70,17 @@ def sniff(head: bytes) -> str | None:
 
 
 def _sniff(text: str) -> str | None:
+    found: str | None = None
     for outline in outlines(text):
         foreign = next((name for name, _, is_it in FOREIGN if is_it(outline)), None)
         if foreign is not None:
             return foreign
-        if is_claude_code(outline):
+        if found is None and is_claude_code(outline):
             return CLAUDE_CODE
         if is_anthropic(outline):
-            return ANTHROPIC
-    return None
+            # The first messages look the same in other APIs' lists; a later one may tell.
+            found = ANTHROPIC
+    return found
 
 
 def detect_format(head: bytes) -> str:

@@ -15,6 +15,7 @@ from mcp_compact.transcripts.kinds import KNOWN_TYPES
 HEADS_BYTES = (1 << 16, 1 << 22)
 """How much of a file is looked at: nearly always the first is enough; a document may begin with a long prompt."""
 OBJECTS = 40
+VALUE_CHARS = 80
 _TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"(\s*:)?|[{}\[\]]', re.DOTALL)
 
 
@@ -58,7 +59,7 @@ def outlines(text: str) -> Iterator[Outline]:
             key = match[1]
             _note(outline, path[base:], key, None)
         else:
-            _note(outline, path[base:], key, match[1])
+            _note(outline, path[base:], key, match[1][:VALUE_CHARS])
         if found >= OBJECTS:
             return
     if outline.keys:
