@@ -168,13 +168,16 @@ def _lay_out(repair: _Repair, *, close_open_calls: bool) -> list[Turn]:
 
 
 def _last_answer(repair: _Repair) -> int | None:
-    """The last answer if only results follow it: its unanswered calls are open."""
+    """The last answer if nothing but results of its own calls follows it: its unanswered calls are open."""
     for g in range(len(repair.groups) - 1, -1, -1):
         if repair.groups[g][0].role == "assistant":
-            return g
-        if any(not isinstance(b, ToolResultBlock) for b in repair.groups[g][0].blocks):
-            return None
+            following = [block for group in repair.groups[g + 1 :] for block in _blocks(group)]
+            return g if all(_answers_group(repair, block, g) for block in following) else None
     return None
+
+
+def _answers_group(repair: _Repair, block: Block, g: int) -> bool:
+    return isinstance(block, ToolResultBlock) and not block.server and repair.owner.get(block.tool_use_id) == g
 
 
 def _answers(repair: _Repair, g: int, *, is_open: bool, placed: set[int]) -> list[Turn]:
@@ -209,12 +212,10 @@ def _with_missing(out: list[Turn], missing: Sequence[ToolUseId]) -> list[Turn]:
 
 
 def _taken_by(repair: _Repair, block: Block, calls: set[ToolUseId], source: int) -> bool:
-    return (
-        isinstance(block, ToolResultBlock)
-        and not block.server
-        and block.tool_use_id in calls
-        and repair.used.get(block.tool_use_id, (None, None)) == (source, block)
-    )
+    if not isinstance(block, ToolResultBlock) or block.server or block.tool_use_id not in calls:
+        return False
+    at, taken = repair.used.get(block.tool_use_id, (None, None))
+    return at == source and taken is block
 
 
 def _stays_whole(

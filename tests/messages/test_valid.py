@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_compact.messages.valid import NO_RESULT, OPENING, valid_turns
+from mcp_compact.testing import Talk, as_messages, turns
+from tests.problems import problems
+
+
+def view(talk: Talk, **options: bool) -> tuple[list[dict[str, Any]], list[str]]:
+    out, warnings = valid_turns(turns(talk.records), **options)
+    return as_messages(out), warnings
+
+
+def test_a_valid_conversation_is_left_as_it_is() -> None:
+    talk = Talk()
+    talk.user("look")
+    talk.call("t1", "t2")
+    talk.results("t1", "t2")
+    talk.assistant("done")
+    out, warnings = valid_turns(turns(talk.records))
+    assert [turn.uuid for turn in out] == ["r1", "r2", "r3", "r4"]
+    assert all(turn.whole for turn in out)
+    assert warnings == []
+
+
+def test_records_of_one_message_id_come_together_and_their_results_follow() -> None:
+    talk = Talk()
+    talk.user("look")
+    talk.call("t1", message_id="m1")
+    talk.results("t1")
+    talk.call("t2", message_id="m1")
+    talk.results("t2")
+    talk.assistant("done", message_id="m2")
+    out, _ = valid_turns(turns(talk.records))
+    assert [turn.uuid for turn in out] == ["r1", "r2", "r4", "r3", "r5", "r6"]
+    assert problems(as_messages(out)) == []
+
+
+def test_an_unanswered_call_gets_a_short_error_and_no_turn_parts_a_message_id() -> None:
+    talk = Talk()
+    talk.user("q")
+    talk.add("assistant", [{"type": "thinking", "thinking": "t", "signature": "S"}], message_id="m1")
+    talk.call("t1", message_id="m1")
+    talk.user("interrupt")
+    talk.assistant("ok", message_id="m2")
+    messages, warnings = view(talk)
+    assert [m["role"] for m in messages] == ["user", "assistant", "assistant", "user", "user", "assistant"]
+    assert messages[1]["content"][0] == {"type": "thinking", "thinking": "t", "signature": "S"}
+    assert messages[3]["content"][0]["content"] == NO_RESULT
+    assert messages[3]["content"][0]["is_error"] is True
+    assert len(warnings) == 1
+    assert problems(messages) == []
+
+
+def test_an_open_last_call_stays_open_unless_it_is_to_be_closed() -> None:
+    talk = Talk()
+    talk.user("q")
+    talk.call("t1", "t2", message_id="m1")
+    talk.results("t1")
+    messages, warnings = view(talk)
+    assert [b["tool_use_id"] for b in messages[-1]["content"]] == ["t1"]
+    assert warnings == []
+    closed, warnings = view(talk, close_open_calls=True)
+    assert sorted(b["tool_use_id"] for m in closed[2:] for b in m["content"]) == ["t1", "t2"]
+    assert len(warnings) == 1
+
+
+def test_a_late_result_replaces_the_synthetic_one() -> None:
+    talk = Talk()
+    talk.user("q")
+    talk.call("t1")
+    talk.user("never mind")
+    talk.assistant("fine")
+    talk.results("t1", text="late")
+    messages, _ = view(talk)
+    assert messages[2]["content"] == [{"type": "tool_result", "tool_use_id": "t1", "content": "late"}]
+    assert problems(messages) == []
+
+
+def test_an_orphan_result_becomes_quoted_text() -> None:
+    talk = Talk()
+    talk.user("q")
+    talk.results("gone", text="what it said")
+    talk.assistant("ok")
+    messages, warnings = view(talk)
+    assert "what it said" in messages[1]["content"][0]["text"]
+    assert len(warnings) == 1
+    assert problems(messages) == []
+
+
+def test_text_before_a_result_moves_behind_it() -> None:
+    talk = Talk()
+    talk.user("q")
+    talk.call("t1")
+    talk.add("user", [{"type": "text", "text": "note"}, {"type": "tool_result", "tool_use_id": "t1", "content": "x"}])
+    messages, _ = view(talk)
+    assert problems(messages) == []
+    assert messages[-1]["content"] == [{"type": "text", "text": "note"}]
+
+
+def test_a_call_id_that_stands_twice_stands_once_in_the_view() -> None:
+    talk = Talk()
+    talk.user("q")
+    talk.call("t1")
+    talk.user("again")
+    talk.call("t1")
+    talk.results("t1", text="the completed one")
+    talk.assistant("ok")
+    messages, warnings = view(talk)
+    assert problems(messages) == []
+    assert any("times" in warning for warning in warnings)
+    results = [b for m in messages for b in m["content"] if b["type"] == "tool_result"]
+    assert [r["content"] for r in results] == ["the completed one"]
+
+
+def test_nothing_empty_goes_out_and_the_user_speaks_first() -> None:
+    talk = Talk()
+    talk.assistant("hello")
+    talk.user("   ")
+    talk.add("user", [])
+    talk.add("assistant", [{"type": "text", "text": ""}, {"type": "text", "text": "more"}])
+    messages, _ = view(talk)
+    assert problems(messages) == []
+    assert messages[0]["content"][0]["text"] == OPENING
+
+
+def test_half_a_server_pair_is_quoted() -> None:
+    talk = Talk()
+    talk.user("q")
+    talk.add("assistant", [{"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}])
+    talk.add("assistant", [{"type": "web_search_tool_result", "tool_use_id": "s2", "content": []}])
+    messages, warnings = view(talk)
+    assert problems(messages) == []
+    assert len(warnings) == 2
+
+
+IDS = st.sampled_from(["t1", "t2", "t3"])
+BLOCKS = {
+    "assistant": st.one_of(
+        st.builds(lambda t: {"type": "text", "text": t}, st.sampled_from(["a", "b", " ", ""])),
+        st.builds(lambda i: {"type": "tool_use", "id": i, "name": "Read", "input": {}}, IDS),
+        st.just({"type": "thinking", "thinking": "hm", "signature": "s"}),
+        st.builds(lambda i: {"type": "server_tool_use", "id": i, "name": "web_search", "input": {}}, IDS),
+        st.builds(lambda i: {"type": "web_search_tool_result", "tool_use_id": i, "content": []}, IDS),
+    ),
+    "user": st.one_of(
+        st.builds(lambda t: {"type": "text", "text": t}, st.sampled_from(["a", "b", " ", ""])),
+        st.builds(lambda i: {"type": "tool_result", "tool_use_id": i, "content": "r"}, IDS),
+    ),
+}
+
+
+@st.composite
+def talks(draw: st.DrawFn) -> Talk:
+    talk = Talk()
+    for _ in range(draw(st.integers(0, 9))):
+        role = draw(st.sampled_from(["user", "assistant"]))
+        message_id = draw(st.sampled_from(["", "m1", "m2"])) if role == "assistant" else ""
+        talk.add(role, draw(st.lists(BLOCKS[role], max_size=4)), message_id=message_id)
+    return talk
+
+
+@given(talks(), st.booleans())
+def test_whatever_stands_in_the_archive_the_view_is_valid(talk: Talk, close: bool) -> None:
+    out, _ = valid_turns(turns(talk.records), close_open_calls=close)
+    assert problems(as_messages(out)) == []
+
+
+@given(talks())
+def test_repairing_twice_changes_nothing_more(talk: Talk) -> None:
+    once, _ = valid_turns(turns(talk.records))
+    twice, warnings = valid_turns(once)
+    assert as_messages(twice) == as_messages(once)
+    assert not [warning for warning in warnings if "open" not in warning]
+
+
+@given(talks())
+def test_thinking_is_never_changed(talk: Talk) -> None:
+    out, _ = valid_turns(turns(talk.records))
+    before = [b for r in talk.records for b in r.blocks if type(b).__name__ == "ThinkingBlock"]
+    after = [b for t in out for b in t.blocks if type(b).__name__ == "ThinkingBlock"]
+    assert len(before) == len(after)
+    assert {id(b) for b in before} == {id(b) for b in after}
