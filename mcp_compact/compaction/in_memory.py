@@ -10,8 +10,8 @@ from mcp_compact.compaction.cuts import total
 from mcp_compact.compaction.pipeline import Finished, NothingDone, start
 from mcp_compact.compaction.plan import ClearingPlan, CompactionPlan
 from mcp_compact.compaction.policy import Policy
-from mcp_compact.compaction.request import CompactRequest, Loaded, Surroundings
-from mcp_compact.compaction.session_memory import NeedsRecords, leaving_records
+from mcp_compact.compaction.request import CompactRequest, Surroundings
+from mcp_compact.compaction.session_memory import Attempt, NeedsRecords, leaving_records
 from mcp_compact.compaction.snapshot import Base, Instruction, Memory, ResultFacts, ServiceRecord, Snapshot
 from mcp_compact.compaction.weighing import Weighed, weigh_records
 from mcp_compact.messages.blocks import ToolResultBlock
@@ -146,11 +146,11 @@ def compact_in_memory(
     talk: Conversation, request: CompactRequest, policy: Policy, around: Surroundings
 ) -> Finished | NothingDone:
     """The pipeline on a conversation whose bodies are all at hand."""
-    snapshot = snapshot_of(talk)
-    outcome = start(snapshot, request, policy, around)
+    attempt = Attempt(snapshot_of(talk), request, policy, around)
+    outcome = start(attempt)
     if isinstance(outcome, NeedsRecords):
         fresh = [record for record in talk.live.records if record.seq > outcome.after_seq]
-        outcome = start(snapshot, request, policy, around, leaving_records(fresh, outcome.cut_seq))
+        outcome = start(replace(attempt, loaded=leaving_records(fresh, outcome.cut_seq)))
     if isinstance(outcome, NeedsRecords):
         msg = "the pipeline asked twice for records"
         raise AssertionError(msg)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from mcp_compact.compaction.plan import CompactionPlan, Declined
 from mcp_compact.compaction.policy import Policy, levels
-from mcp_compact.compaction.request import CompactRequest, Loaded, Surroundings
-from mcp_compact.compaction.session_memory import NeedsRecords, compact_by_memory
+from mcp_compact.compaction.request import CompactRequest
+from mcp_compact.compaction.session_memory import Attempt, NeedsRecords, compact_by_memory
 from mcp_compact.compaction.snapshot import Snapshot
 
 SESSION_MEMORY = "session_memory"
@@ -34,10 +34,9 @@ class NothingDone:
     declined: tuple[Declined, ...] = ()
 
 
-def start(
-    snapshot: Snapshot, request: CompactRequest, policy: Policy, around: Surroundings, loaded: Loaded | None = None
-) -> Finished | NeedsRecords | NothingDone:
+def start(attempt: Attempt) -> Finished | NeedsRecords | NothingDone:
     """Try the paths in order. `NeedsRecords` asks for bodies; call again with them."""
+    snapshot, request, policy = attempt.snapshot, attempt.request, attempt.policy
     if (held_back := _held_back(snapshot, request, policy)) is not None:
         return held_back
     if snapshot.live_count == 0:
@@ -46,7 +45,7 @@ def start(
     if request.custom_instructions.strip():
         declined.append(Declined(SESSION_MEMORY, "custom_instructions", "instructions need a written summary"))
     else:
-        outcome = compact_by_memory(snapshot, request, policy, around, loaded)
+        outcome = compact_by_memory(attempt)
         if isinstance(outcome, NeedsRecords):
             return outcome
         if isinstance(outcome, CompactionPlan):

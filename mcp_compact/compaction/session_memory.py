@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from mcp_compact.compaction.cuts import (
-    calculate_messages_to_keep_index,
-    index_of_mark,
-    last_round_index,
-    total,
-)
+from mcp_compact.compaction.cuts import NOTHING_COVERED, calculate_messages_to_keep_index, index_of_mark, total
 from mcp_compact.compaction.extract import Material, extract
 from mcp_compact.compaction.plan import Cleared, CompactionPlan, Declined, Loss, MemoryUpdate, ServiceText, Span
 from mcp_compact.compaction.policy import Policy, TailLimits, levels, tail_limits
 from mcp_compact.compaction.request import CompactRequest, Loaded, Surroundings
 from mcp_compact.compaction.snapshot import Snapshot
+from mcp_compact.compaction.tail import clear_largest
 from mcp_compact.compaction.wording import standing_instructions, summary_message
-from mcp_compact.messages.markers import Clearing, ClearKind
 from mcp_compact.messages.memory_document import MemoryDocument, fit, is_empty, parse
 from mcp_compact.messages.message import Entry, Record
 from mcp_compact.messages.weights import NOTHING, UNITS_PER_TOKEN, Weight
@@ -38,8 +33,19 @@ class NeedsRecords:
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """One call: what is to be compacted, how, and (where they were asked for) the bodies."""
+
+    snapshot: Snapshot
+    request: CompactRequest
+    policy: Policy
+    around: Surroundings
+    loaded: Loaded | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class _Window:
-    """The cut of one call: what leaves, what stays, and whether the memory must be written anew first."""
+    """What leaves and what stays, and whether the memory must be written anew first."""
 
     target: int
     index: int
@@ -49,19 +55,31 @@ class _Window:
     """The memory covers the list up to here; 0 for nothing."""
 
 
-def compact_by_memory(
-    snapshot: Snapshot, request: CompactRequest, policy: Policy, around: Surroundings, loaded: Loaded | None = None
-) -> CompactionPlan | NeedsRecords | Declined:
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The service records, the memory in them, and what of the user's instructions they hold."""
+
+    summary: ServiceText
+    document: MemoryDocument
+    loss: Loss
+    extra: tuple[ServiceText, ...] = ()
+
+    @property
+    def service(self) -> tuple[ServiceText, ...]:
+        return (self.summary, *self.extra)
+
+
+def compact_by_memory(attempt: Attempt) -> CompactionPlan | NeedsRecords | Declined:
     """A plan, a reason why this path does not apply, or the records that the extractor needs."""
-    if not policy.sm_compact:
+    if not attempt.policy.sm_compact:
         return Declined(PATH, "switched_off", "session-memory compaction is switched off")
-    window = _window(snapshot, request, policy)
+    window = _window(attempt)
     if isinstance(window, Declined):
         return window
-    if window.refresh and loaded is None:
-        first = window.kept[0].seq if window.kept else snapshot.base.last_seq + 1
+    if window.refresh and attempt.loaded is None:
+        first = window.kept[0].seq if window.kept else attempt.snapshot.base.last_seq + 1
         return NeedsRecords(window.covered_seq, first)
-    return _plan(snapshot, request, policy, around, window, loaded)
+    return _plan(attempt, window)
 
 
 def target_of(snapshot: Snapshot, request: CompactRequest, policy: Policy) -> int:
@@ -71,39 +89,45 @@ def target_of(snapshot: Snapshot, request: CompactRequest, policy: Policy) -> in
     return levels(snapshot.context_window, policy.compact_at).compact - 1 - snapshot.overhead_tokens
 
 
-def _window(snapshot: Snapshot, request: CompactRequest, policy: Policy) -> _Window | Declined:
-    target = target_of(snapshot, request, policy)
+def leaving_records(records: Sequence[Record], cut_seq: int) -> Loaded:
+    """Split loaded records at the cut."""
+    return Loaded(tuple(r for r in records if r.seq < cut_seq), tuple(r for r in records if r.seq >= cut_seq))
+
+
+def _window(attempt: Attempt) -> _Window | Declined:
+    snapshot = attempt.snapshot
+    target = target_of(snapshot, attempt.request, attempt.policy)
     if target < FEWEST_MEMORY_TOKENS:
         return Declined(PATH, "no_room", f"{snapshot.overhead_tokens} tokens of overhead leave {target} for messages")
-    limits = tail_limits(policy.tail, target, capped=request.target_tokens is not None)
+    limits = tail_limits(attempt.policy.tail, target, capped=attempt.request.target_tokens is not None)
     mark = _mark(snapshot)
     if isinstance(mark, Declined):
         return mark
-    if _must_refresh(snapshot, mark, limits):
-        if not policy.session_memory:
-            return _no_memory(snapshot, limits)
-        index = calculate_messages_to_keep_index(snapshot.tail, None, limits, snapshot.family)
-        covered = snapshot.memory.mark_seq if snapshot.memory and mark != -1 else None
-        window = _Window(target, index, snapshot.tail[index:], refresh=True, covered_seq=covered or 0)
-    else:
-        index = calculate_messages_to_keep_index(snapshot.tail, mark, limits, snapshot.family)
-        window = _Window(target, index, snapshot.tail[index:], refresh=False, covered_seq=0)
-    if window.index == 0 and snapshot.tail_is_all:
+    refresh = _is_behind(snapshot, mark, limits)
+    if refresh and not attempt.policy.session_memory:
+        return _no_memory(snapshot, limits)
+    index = calculate_messages_to_keep_index(snapshot.tail, None if refresh else mark, limits, snapshot.family)
+    if index == 0 and snapshot.tail_is_all:
         return Declined(PATH, "nothing_to_compact", "every live message belongs to the part that stays")
-    return window
+    covers_something = refresh and mark != NOTHING_COVERED and snapshot.memory is not None
+    covered = (snapshot.memory.mark_seq or 0) if covers_something and snapshot.memory else 0
+    return _Window(target, index, snapshot.tail[index:], refresh, covered)
 
 
 def _mark(snapshot: Snapshot) -> int | None | Declined:
     """Index of the last covered entry, None where the memory covers everything."""
     memory = snapshot.memory
-    if memory is None or memory.covers_all:
-        return None if memory else -1
+    if memory is None:
+        return NOTHING_COVERED
+    if memory.covers_all:
+        return None
     if memory.mark_uuid is not None and memory.mark_seq is None:
         return Declined(PATH, "mark_not_found", "the record that the memory was written up to is not in the archive")
     return index_of_mark(snapshot.tail, memory.mark_seq)
 
 
-def _must_refresh(snapshot: Snapshot, mark: int | None, limits: TailLimits) -> bool:
+def _is_behind(snapshot: Snapshot, mark: int | None, limits: TailLimits) -> bool:
+    """Must the memory be written first: missing, empty, or too much of the list is newer?"""
     if snapshot.memory is None or is_empty(snapshot.memory.text):
         return True
     uncovered = () if mark is None else snapshot.tail[mark + 1 :]
@@ -120,115 +144,101 @@ def _no_memory(snapshot: Snapshot, limits: TailLimits) -> Declined:
     )
 
 
-def _plan(
-    snapshot: Snapshot,
-    request: CompactRequest,
-    policy: Policy,
-    around: Surroundings,
-    window: _Window,
-    loaded: Loaded | None,
-) -> CompactionPlan | Declined:
-    family = snapshot.family
+def _plan(attempt: Attempt, window: _Window) -> CompactionPlan | Declined:
+    snapshot, family = attempt.snapshot, attempt.snapshot.family
     room = window.target - max(FEWEST_MEMORY_TOKENS, window.target // MEMORY_SHARE)
-    cleared, tail_weight = clear_largest(snapshot, window.kept, room, around)
-    memory_tokens = min(policy.memory.total_tokens, window.target - family.tokens(tail_weight))
-    built = _service(snapshot, request, policy, around, window, loaded, memory_tokens)
-    if isinstance(built, Declined):
-        return built
-    service, document, loss, warnings = built
-    after = sum((item.weight for item in service), tail_weight)
-    tokens_after = family.tokens(after)
+    cleared, tail_weight = clear_largest(snapshot, window.kept, room)
+    memory_tokens = min(attempt.policy.memory.total_tokens, window.target - family.tokens(tail_weight))
+    written = _written(attempt, window, memory_tokens)
+    if isinstance(written, Declined):
+        return written
+    after = sum((item.weight for item in written.service), tail_weight)
+    before, tokens_after = snapshot.live_tokens, family.tokens(after)
     if tokens_after > window.target:
         detail = f"{tokens_after} tokens would remain, {window.target} are allowed"
         return Declined(PATH, "still_above_target", detail)
-    before = snapshot.live_tokens
-    if (before - tokens_after) * 100 < policy.min_gain_percent * before:
+    if (before - tokens_after) * 100 < attempt.policy.min_gain_percent * before:
         return Declined(PATH, "gain_too_small", f"{before} tokens before, {tokens_after} after")
     return CompactionPlan(
         strategy=PATH,
-        trigger=request.trigger,
+        trigger=attempt.request.trigger,
         base=snapshot.base,
-        service=service,
+        service=written.service,
         preserved=window.kept,
         cleared=cleared,
-        memory=_memory_update(snapshot, window, document),
+        memory=_memory_update(snapshot, window, written.document),
         weight_before=snapshot.live_weight,
         weight_after=after,
         tokens_before=before,
         tokens_after=tokens_after,
         target_tokens=window.target,
         spans=_spans(snapshot, window.kept, cleared),
-        loss=loss,
-        warnings=warnings,
+        loss=written.loss,
+        warnings=tuple(f"only in the archive now: {text[:100]}" for text in written.loss.instructions_missing),
         discovered_tools=snapshot.discovered_tools,
         last_message_uuid=snapshot.last_message_uuid,
         last_user_message_uuid=snapshot.last_user_message_uuid,
         pre_compact_token_count=before + snapshot.overhead_tokens,
-        custom_instructions=request.custom_instructions,
+        custom_instructions=attempt.request.custom_instructions,
     )
 
 
-def _service(
-    snapshot: Snapshot,
-    request: CompactRequest,
-    policy: Policy,
-    around: Surroundings,
-    window: _Window,
-    loaded: Loaded | None,
-    memory_tokens: int,
-) -> tuple[tuple[ServiceText, ...], MemoryDocument, Loss, tuple[str, ...]] | Declined:
-    """The service records: the summary with the memory, and the instructions that it lacks.
+def _written(attempt: Attempt, window: _Window, memory_tokens: int) -> _Written | Declined:
+    """The summary with the memory, and the instructions that it lacks.
 
-    Written at most twice: if instructions had to be added, the memory makes room for them.
+    Written at most twice: where instructions had to be added, the memory makes room for them.
     """
-    extra: tuple[ServiceText, ...] = ()
-    for _ in range(2):
-        budget = memory_tokens - sum(snapshot.family.tokens(item.weight) for item in extra)
-        frame = _summary("", request, around, window)
-        units = snapshot.family.units(budget) - frame.weight.units - snapshot.family.units(snapshot.family.per_message)
-        if units < FEWEST_MEMORY_TOKENS * UNITS_PER_TOKEN // 2:
-            return Declined(PATH, "still_above_target", "the messages that must stay leave no room for the memory")
-        document = _document(snapshot, policy, around, loaded, units)
-        summary = _summary(document.render(), request, around, window)
-        missing, loss = _instructions(snapshot, window.kept, summary.text)
-        if not missing or not policy.require_instructions or extra:
-            break
-        extra = _attached(missing, snapshot, around, memory_tokens // 2)
-    loss = _after_attaching(loss, extra)
-    warnings = tuple(f"a standing instruction is only in the archive: {text[:80]}" for text in loss.instructions_missing)
-    leaving = snapshot.live_count - len(window.kept)
-    left = snapshot.family.tokens(snapshot.live_weight - snapshot.service_weight - total(window.kept))
-    return (summary, *extra), document, replace(loss, records=leaving, tokens=left), warnings
+    first = _once(attempt, window, memory_tokens, ())
+    if isinstance(first, Declined) or not first.loss.instructions_missing or not attempt.policy.require_instructions:
+        return first
+    extra = _attached(first.loss.instructions_missing, attempt, memory_tokens // 2)
+    return _once(attempt, window, memory_tokens, extra) if extra else first
 
 
-def _document(
-    snapshot: Snapshot, policy: Policy, around: Surroundings, loaded: Loaded | None, units: int
-) -> MemoryDocument:
+def _once(
+    attempt: Attempt, window: _Window, memory_tokens: int, extra: tuple[ServiceText, ...]
+) -> _Written | Declined:
+    family = attempt.snapshot.family
+    budget = memory_tokens - sum(family.tokens(item.weight) for item in extra)
+    frame = family.tokens(_summary("", attempt, window).weight)
+    units = family.units(budget - frame)
+    if units < FEWEST_MEMORY_TOKENS * UNITS_PER_TOKEN // 2:
+        return Declined(PATH, "still_above_target", "the messages that must stay leave no room for the memory")
+    document = _document(attempt, units)
+    summary = _summary(document.render(), attempt, window)
+    shown = "\n".join(item.text for item in (summary, *extra))
+    return _Written(summary, document, _loss(attempt.snapshot, window.kept, shown), extra)
+
+
+def _document(attempt: Attempt, units: int) -> MemoryDocument:
+    snapshot, around, loaded = attempt.snapshot, attempt.around, attempt.loaded
     previous = parse(snapshot.memory.text) if snapshot.memory and not is_empty(snapshot.memory.text) else None
-    section = snapshot.family.units(policy.memory.section_tokens)
-    if loaded is None and previous is not None:
-        return fit(previous, units, section, around.count, None)
-    records = loaded.records if loaded else ()
-    kept = loaded.kept if loaded else ()
-    summaries = tuple(item.text for item in snapshot.service if item.text and previous is None)
-    return extract(Material(records, kept, previous, summaries), units, section, around.count)
+    section = snapshot.family.units(attempt.policy.memory.section_tokens)
+    if loaded is None:
+        return fit(previous or MemoryDocument(), units, section, around.count, None)
+    summaries = tuple(item.text for item in snapshot.service if item.text) if previous is None else ()
+    return extract(Material(loaded.records, loaded.kept, previous, summaries), units, section, around.count)
 
 
-def _summary(memory: str, request: CompactRequest, around: Surroundings, window: _Window) -> ServiceText:
+def _summary(memory: str, attempt: Attempt, window: _Window) -> ServiceText:
+    around = attempt.around
     text = summary_message(
-        memory, tail=bool(window.kept), session_id=around.session_id, must_keep=request.must_keep
+        memory, tail=bool(window.kept), session_id=around.session_id, must_keep=attempt.request.must_keep
     )
     return ServiceText("summary", "summary", text, Weight(units=around.count([text])[0], messages=1))
 
 
-def _instructions(snapshot: Snapshot, kept: Sequence[Entry], summary: str) -> tuple[tuple[str, ...], Loss]:
-    """Which standing instructions are in neither summary nor tail."""
-    seqs = {entry.seq for entry in kept}
-    text = _folded(summary)
+def _loss(snapshot: Snapshot, kept: Sequence[Entry], shown: str) -> Loss:
+    """What left, and which standing instructions are neither in the written part nor in the tail."""
+    seqs, text = {entry.seq for entry in kept}, _folded(shown)
     missing = tuple(i.text for i in snapshot.instructions if i.seq not in seqs and _folded(i.text) not in text)
     count = len(snapshot.instructions)
-    return missing, Loss(
-        instructions=count, instructions_kept=count - len(missing), instructions_missing=missing
+    return Loss(
+        records=snapshot.live_count - len(kept),
+        tokens=snapshot.family.tokens(snapshot.live_weight - snapshot.service_weight - total(kept)),
+        instructions=count,
+        instructions_kept=count - len(missing),
+        instructions_missing=missing,
     )
 
 
@@ -236,70 +246,41 @@ def _folded(text: str) -> str:
     return " ".join(text.split()).lower()
 
 
-def _attached(
-    missing: Sequence[str], snapshot: Snapshot, around: Surroundings, allowed_tokens: int
-) -> tuple[ServiceText, ...]:
-    """The missing instructions, newest first to be kept, as far as they fit."""
+def _attached(missing: Sequence[str], attempt: Attempt, allowed_tokens: int) -> tuple[ServiceText, ...]:
+    """The missing instructions as an attachment; the oldest go where they do not all fit."""
     texts = tuple(missing)
     while texts:
         text = standing_instructions(texts)
-        weight = Weight(units=around.count([text])[0], messages=1)
-        if snapshot.family.tokens(weight) <= allowed_tokens:
+        weight = Weight(units=attempt.around.count([text])[0], messages=1)
+        if attempt.snapshot.family.tokens(weight) <= allowed_tokens:
             return (ServiceText("attachment", "standing_instructions", text, weight),)
         texts = texts[(len(texts) + 1) // 2 :]
     return ()
 
 
-def _after_attaching(loss: Loss, extra: Sequence[ServiceText]) -> Loss:
-    added = "\n".join(_folded(item.text) for item in extra)
-    missing = tuple(text for text in loss.instructions_missing if _folded(text) not in added)
-    return replace(loss, instructions_missing=missing, instructions_kept=loss.instructions - len(missing))
-
-
-def clear_largest(
-    snapshot: Snapshot, kept: Sequence[Entry], allowed_tokens: int, around: Surroundings
-) -> tuple[tuple[Cleared, ...], Weight]:
-    """Clear the tail's largest results until it fits; those that no answer has followed yet come last."""
-    family, weight = snapshot.family, total(kept)
-    seqs = {entry.seq for entry in kept}
-    unseen_from = kept[last_round_index(kept)].seq if kept else 0
-    candidates = [r for r in snapshot.results if r.seq in seqs and not r.cleared]
-    candidates.sort(key=lambda r: (r.seq >= unseen_from, -(r.weight.units + r.weight.media * UNITS_PER_TOKEN), r.seq))
-    cleared: list[Cleared] = []
-    for result in candidates:
-        if family.tokens(weight) <= allowed_tokens:
-            break
-        freed = result.weight - result.cleared_weight
-        if freed.units <= 0 and freed.media <= 0:
-            continue
-        place = Clearing(ClearKind.RESULT, result.uuid, result.block, None, result.tool_use_id)
-        cleared.append(Cleared(place, freed, result.tool))
-        weight -= freed
-    return tuple(cleared), weight
-
-
 def _memory_update(snapshot: Snapshot, window: _Window, document: MemoryDocument) -> MemoryUpdate | None:
-    """A refreshed memory covers what left; an old one stays as it is."""
+    """A refreshed memory covers what left; one that was up to date stays as it is."""
     if not window.refresh:
         return None
-    before = [entry for entry in snapshot.tail if not window.kept or entry.seq < window.kept[0].seq]
-    last = before[-1] if before else None
-    return MemoryUpdate(document.render(), last.uuid if last else None, last.seq if last else None, "extractor")
+    last = _last_leaving(snapshot, window.kept)
+    return MemoryUpdate(
+        document.render(), last.uuid if last else None, last.seq if last else None, "extractor"
+    )
+
+
+def _last_leaving(snapshot: Snapshot, kept: Sequence[Entry]) -> Entry | None:
+    at = len(snapshot.tail) - len(kept) - 1
+    return snapshot.tail[at] if at >= 0 else None
 
 
 def _spans(snapshot: Snapshot, kept: Sequence[Entry], cleared: Sequence[Cleared]) -> tuple[Span, ...]:
     family = snapshot.family
     gone = snapshot.live_weight - snapshot.service_weight - total(kept)
     freed = sum((item.freed for item in cleared), NOTHING)
-    before = [e for e in snapshot.tail if not kept or e.seq < kept[0].seq]
-    spans = [Span("summarised", snapshot.live_count - len(kept), family.tokens(gone), None, before[-1].uuid if before else None)]
+    last = _last_leaving(snapshot, kept)
+    spans = [Span("summarised", snapshot.live_count - len(kept), family.tokens(gone), None, last.uuid if last else None)]
     if cleared:
         spans.append(Span("cleared", len(cleared), family.tokens(freed)))
     if kept:
         spans.append(Span("kept", len(kept), family.tokens(total(kept) - freed), kept[0].uuid, kept[-1].uuid))
     return tuple(spans)
-
-
-def leaving_records(records: Sequence[Record], cut_seq: int) -> Loaded:
-    """Split loaded records at the cut."""
-    return Loaded(tuple(r for r in records if r.seq < cut_seq), tuple(r for r in records if r.seq >= cut_seq))

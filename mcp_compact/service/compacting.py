@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 
 from anyio import to_thread
 
@@ -14,7 +12,7 @@ from mcp_compact.compaction.pipeline import Finished, NothingDone, start
 from mcp_compact.compaction.plan import CompactionPlan, Declined
 from mcp_compact.compaction.policy import Policy, tail_limits
 from mcp_compact.compaction.request import CompactRequest
-from mcp_compact.compaction.session_memory import NeedsRecords, leaving_records, target_of
+from mcp_compact.compaction.session_memory import Attempt, NeedsRecords, leaving_records, target_of
 from mcp_compact.compaction.snapshot import Base, Reach, Snapshot
 from mcp_compact.errors import CallerError, ServerError
 from mcp_compact.ports.store import Committed, SessionKey, SessionRow, Stamp
@@ -93,17 +91,14 @@ async def _snapshot(deps: Deps, key: SessionKey, row: SessionRow, request: Compa
 async def _outcome(
     deps: Deps, key: SessionKey, snapshot: Snapshot, request: CompactRequest, policy: Policy
 ) -> Finished | NothingDone:
-    around = await deps.surroundings(key.session_id)
-    outcome = start(snapshot, request, policy, around)
+    attempt = Attempt(snapshot, request, policy, await deps.surroundings(key.session_id))
+    outcome = start(attempt)
     if isinstance(outcome, NeedsRecords):
         records = await deps.store.records(
             key, after_seq=outcome.after_seq, up_to_seq=snapshot.base.last_seq, live_only=True
         )
-        loaded = leaving_records(records, outcome.cut_seq)
-        run: Callable[[], Finished | NeedsRecords | NothingDone] = partial(
-            start, snapshot, request, policy, around, loaded
-        )
-        outcome = await to_thread.run_sync(run)
+        loaded = replace(attempt, loaded=leaving_records(records, outcome.cut_seq))
+        outcome = await to_thread.run_sync(start, loaded)
     if isinstance(outcome, NeedsRecords):
         raise ServerError("no_records", "The records of the session could not be read.", "Run `mcp-compact doctor`.")
     return outcome

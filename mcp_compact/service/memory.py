@@ -11,7 +11,8 @@ from mcp_compact.messages.codec import well_formed
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.memory_document import is_empty, parse, replace_section
 from mcp_compact.messages.weights import Weight
-from mcp_compact.ports.store import Memory, SessionKey
+from mcp_compact.compaction.snapshot import Memory
+from mcp_compact.ports.store import SessionKey
 from mcp_compact.service.deps import Deps, family
 from mcp_compact.service.results import MemoryResult
 

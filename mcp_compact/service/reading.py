@@ -88,6 +88,13 @@ def _turns(live: LiveContext, around: Surroundings, close_open_calls: bool) -> t
     return valid_turns(turns_of(live, around), close_open_calls=close_open_calls)
 
 
+async def live_messages(deps: Deps, key: SessionKey) -> list[dict[str, Any]]:
+    """The whole live context as Anthropic messages, as it is given out."""
+    live, _ = await load_live(deps, key)
+    turns, _ = await to_thread.run_sync(_turns, live, Surroundings(session_id=key.session_id), False)
+    return output_format("anthropic")(turns, live)
+
+
 def _position(cursor: str, version: str) -> int:
     if not cursor:
         return 0

@@ -1,0 +1,129 @@
+"""The library: compaction in one call, without server, database or network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mcp_compact.compaction.policy import Policy
+from mcp_compact.compaction.request import CompactRequest
+from mcp_compact.errors import CallerError
+from mcp_compact.messages.codec import canonical
+from mcp_compact.messages.weights import UNITS_PER_TOKEN, CountUnits, Family, family_of
+from mcp_compact.service.prepare import best_counter
+from mcp_compact.service.offline import Offline, Report, compact_records, encode
+from mcp_compact.transcripts.claude_code import ClaudeCodeReader
+from mcp_compact.transcripts.lines import read_lines
+from mcp_compact.transcripts.registry import detect_format, output_format, reader_for
+from mcp_compact.transcripts.report import ImportReport
+from mcp_compact.wiring import tokenizer
+
+CountTokens = Callable[[Sequence[str]], Sequence[int]]
+"""Texts to tokens, one number a text."""
+HEAD_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """Your own way to count: tokens of texts, and what each message and each tool result cost beside."""
+
+    count: CountTokens
+    per_message: int = 0
+    per_result: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FileResult:
+    """A compacted transcript: messages in `format`, the report, and what was met while reading."""
+
+    messages: list[dict[str, Any]]
+    report: Report
+    format: str
+    read: ImportReport
+    session_id: str
+
+
+def compact(
+    messages: Sequence[Mapping[str, Any]],
+    target_tokens: int | None = None,
+    format: str = "anthropic",
+    *,
+    model: str | None = None,
+    context_window: int | None = None,
+    counting: Counting | None = None,
+    policy: Policy | None = None,
+) -> tuple[list[dict[str, Any]], Report]:
+    """Compact a conversation so that it fits `target_tokens`; without it, below the window's threshold.
+
+    `messages` are API messages or transcript records, and stay as they are. Returns a list that is
+    valid for the provider and begins with a user message that stands for what left, and a report;
+    where nothing was to gain, the (repaired) messages as they were. Pass the returned list with
+    new messages appended to go on. Raises CallerError for an unknown format or a bad message.
+    """
+    output_format(format)
+    if target_tokens is not None and target_tokens < 1:
+        raise CallerError("bad_target", "target_tokens must be positive.", "Leave it out for the window's threshold.")
+    reader = ClaudeCodeReader("messages")
+    records = [parsed.record for at, item in enumerate(messages, 1) for parsed in _fed(reader, item, at)]
+    system = [dict(item) for item in messages if item.get("role") == "system" and "message" not in item]
+    request = CompactRequest("manual", target_tokens=target_tokens, force=True)
+    how = _offline(model or reader.facts().model, context_window, counting, policy)
+    live, report = compact_records(records, request, how)
+    out, warnings = encode(live, format)
+    return [*system, *out], _with_warnings(report, warnings)
+
+
+def compact_transcript(
+    chunks: Iterable[bytes],
+    *,
+    format: str = "",
+    output: str = "",
+    target_tokens: int | None = None,
+    model: str | None = None,
+    context_window: int | None = None,
+    policy: Policy | None = None,
+) -> FileResult:
+    """Compact a transcript given as bytes in pieces. The format is found by content unless named.
+
+    Raises CallerError where it is no transcript that can be read.
+    """
+    data = b"".join(chunks)
+    name = format or detect_format(data if len(data) < 1 << 20 else data[:HEAD_BYTES])
+    reader = reader_for(name, "transcript")
+    parsed = list(reader.read(read_lines([data])))
+    main = [item.record for item in parsed if item.agent_id == reader.sole_agent or item.agent_id is None]
+    if not any(record.is_message for record in main):
+        raise CallerError("no_messages", "The transcript holds no messages.", "Check that it is a session's own file.")
+    facts = reader.facts(reader.sole_agent)
+    request = CompactRequest("manual", target_tokens=target_tokens, force=True)
+    live, report = compact_records(main, request, _offline(model or facts.model, context_window, None, policy))
+    out, warnings = encode(live, output or name)
+    return FileResult(out, _with_warnings(report, warnings), output or name, reader.report, facts.session_id or "")
+
+
+def _fed(reader: ClaudeCodeReader, item: Mapping[str, Any], place: int) -> Iterable[Any]:
+    if not isinstance(item, Mapping) or not (isinstance(item.get("role"), str) or isinstance(item.get("type"), str)):
+        raise CallerError(
+            "bad_message", f"Message {place} is no object with a role.", "Pass API messages: {role, content}."
+        )
+    return reader.feed(dict(item), canonical(dict(item)), place)
+
+
+def _offline(
+    model: str | None, context_window: int | None, counting: Counting | None, policy: Policy | None
+) -> Offline:
+    family = family_of(model)
+    if counting is not None:
+        own = counting.count
+        family = Family("own", 1000, counting.per_result, counting.per_message)
+        count: CountUnits = lambda texts: [n * UNITS_PER_TOKEN for n in own(texts)]  # noqa: E731
+        return Offline(family, count, policy or Policy(), context_window, slices=False)
+    return Offline(family, best_counter(tokenizer()), policy or Policy(), context_window)
+
+
+def _with_warnings(report: Report, warnings: Sequence[str]) -> Report:
+    return replace(report, warnings=(*report.warnings, *warnings))
+
+
+__all__ = ["Counting", "FileResult", "Report", "compact", "compact_transcript"]

@@ -1,0 +1,165 @@
+"""Compacting a conversation without a store: a list of messages, or a transcript's bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mcp_compact.compaction.in_memory import (
+    Conversation,
+    apply_plan,
+    compact_in_memory,
+    conversation,
+    snapshot_of,
+    turns_of,
+)
+from mcp_compact.compaction.pipeline import NothingDone
+from mcp_compact.compaction.plan import Declined, Loss, Span
+from mcp_compact.compaction.policy import Policy
+from mcp_compact.compaction.request import CompactRequest, Surroundings
+from mcp_compact.compaction.session_memory import target_of
+from mcp_compact.compaction.snapshot import Memory
+from mcp_compact.compaction.wording import OPENING
+from mcp_compact.messages.blocks import ToolResultBlock
+from mcp_compact.messages.clearing import ClearedText
+from mcp_compact.messages.live import LiveContext, live_context
+from mcp_compact.messages.markers import Marker
+from mcp_compact.messages.message import Record
+from mcp_compact.messages.valid import valid_turns
+from mcp_compact.messages.weights import CountUnits, Family
+from mcp_compact.service.results import Slice
+from mcp_compact.service.status import slices_of
+from mcp_compact.transcripts.native import (
+    boundary_marker,
+    clearing_marker,
+    expand_preserved,
+    native_boundary,
+    native_clearing,
+    summary_of,
+)
+from mcp_compact.transcripts.parsed import derived_uuid
+from mcp_compact.transcripts.registry import output_format
+
+EVERYTHING_AFTER = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a compaction did. Tokens by the counter and family that were given."""
+
+    status: str
+    """`compacted`, or why not: `nothing_to_compact`, `no_progress`, `failed`."""
+    strategy: str
+    tokens_before: int
+    tokens_after: int
+    target_tokens: int
+    declined: tuple[Declined, ...] = ()
+    loss: Loss = field(default_factory=Loss)
+    spans: tuple[Span, ...] = ()
+    warnings: tuple[str, ...] = ()
+    memory: str = ""
+    """The text that stands for what left."""
+    before: tuple[Slice, ...] = ()
+    after: tuple[Slice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Offline:
+    """How to count and what the figures are."""
+
+    family: Family
+    count: CountUnits
+    policy: Policy = field(default_factory=Policy)
+    context_window: int | None = None
+    overhead_tokens: int = 0
+    slices: bool = True
+    """Report what fills the context by kind (every text is counted once more)."""
+
+
+def compact_records(
+    records: Sequence[Record], request: CompactRequest, how: Offline
+) -> tuple[LiveContext, Report]:
+    """The live context after compaction, and what was done; the one before where nothing was."""
+    around = Surroundings(how.count, ClearedText(hint=""))
+    numbered = [replace(record, seq=at) for at, record in enumerate(records, 1)]
+    talk = _conversation(numbered, how, around)
+    before = slices_of(talk.live, how.family, around) if how.slices else ()
+    outcome = compact_in_memory(talk, request, how.policy, around)
+    if isinstance(outcome, NothingDone):
+        tokens = snapshot_of(talk).live_tokens
+        target = target_of(snapshot_of(talk), request, how.policy)
+        report = Report(outcome.status, "", tokens, tokens, target, outcome.declined, before=before, after=before)
+        return talk.live, report
+    plan = outcome.plan
+    uuids = [derived_uuid("service", at, text.text.encode(errors="replace")) for at, text in enumerate(plan.service)]
+    live = apply_plan(talk.live, plan, uuids)
+    report = Report(
+        status="compacted",
+        strategy=plan.strategy,
+        tokens_before=plan.tokens_before,
+        tokens_after=plan.tokens_after,
+        target_tokens=plan.target_tokens,
+        declined=outcome.declined,
+        loss=plan.loss,
+        spans=plan.spans,
+        warnings=plan.warnings,
+        memory=next((text.text for text in plan.service if text.kind == "summary"), ""),
+        before=before,
+        after=slices_of(live, how.family, around) if how.slices else (),
+    )
+    return live, report
+
+
+def encode(live: LiveContext, format_name: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """The live context in an output format, valid, with open calls left open, and the repairs."""
+    turns, warnings = valid_turns(turns_of(live, Surroundings(cleared=ClearedText(hint=""))))
+    return output_format(format_name)(turns, live), warnings
+
+
+def _conversation(records: Sequence[Record], how: Offline, around: Surroundings) -> Conversation:
+    live = live_context(records, native_markers(records))
+    memory: Memory | None = None
+    if live.records and not live.service and is_our_summary(live.records[0]):
+        live = replace(live, service=live.records[:1], records=live.records[1:])
+    if live.service and is_our_summary(live.service[0]):
+        memory = Memory(memory_in(live.service[0].text), 1, mark_seq=EVERYTHING_AFTER)
+    return conversation(
+        live,
+        how.family,
+        around,
+        memory=memory,
+        context_window=how.context_window,
+        overhead_tokens=how.overhead_tokens,
+    )
+
+
+def is_our_summary(record: Record) -> bool:
+    """Is it a summary message that an earlier compaction of ours wrote?"""
+    return record.type == "user" and record.text.startswith(OPENING)
+
+
+def memory_in(summary: str) -> str:
+    """The memory document in a summary message of ours."""
+    at = summary.find("\n\n# ")
+    return summary[at + 2 :] if at >= 0 else ""
+
+
+def native_markers(records: Sequence[Record]) -> list[Marker]:
+    """Markers for the client's own compactions in a transcript; `records` are numbered by seq."""
+    markers: list[Marker] = []
+    places = {
+        block.tool_use_id: (record.uuid, index)
+        for record in records
+        for index, block in enumerate(record.blocks)
+        if isinstance(block, ToolResultBlock)
+    }
+    for at, record in enumerate(records):
+        parent = markers[-1].seq if markers else None
+        if (boundary := native_boundary(record, summary_of(record, records[at + 1 :]))) is not None:
+            kept = expand_preserved(boundary, records[:at])
+            markers.append(boundary_marker(boundary, record.seq, parent, kept))
+        elif (clearing := native_clearing(record)) is not None:
+            markers.append(clearing_marker(clearing, record.seq, parent, places))
+    return markers
+
