@@ -25,6 +25,8 @@ from mcp_compact.transcripts.parsed import Known, Parsed, derived_uuid, nothing_
 from mcp_compact.transcripts.report import ImportReport, PairCheck
 from mcp_compact.transcripts.sidechains import Sidechains, embedded_of
 
+LAST_MS = 253_402_300_799_999
+"""The end of the year 9999; times outside are none."""
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -44,7 +46,7 @@ class ClaudeCodeReader:
         self._seen: dict[str | None, set[str]] = defaultdict(set)
         self._ordinal: int = state["ordinal"] if state else 0
         self._resumed = self._ordinal > 0
-        self._sidechains = Sidechains(self._is_main, state["sidechains"] if state else None)
+        self._sidechains = Sidechains(self._is_elsewhere, state["sidechains"] if state else None)
         self._anchor: MessageUuid | None = state["anchor"] if state else None
         self._kept: frozenset[str] = frozenset(state["kept"] if state else ())
         self._has_main: bool = state["has_main"] if state else False
@@ -141,6 +143,7 @@ class ClaudeCodeReader:
         kind = kind_of(raw)
         is_boundary = kind.subtype == BOUNDARY and kind.type == "system"
         parent, is_root = parent_of(raw, is_boundary=is_boundary)
+        at_ms = parse_time(raw.get("timestamp"))
         record = Record(
             uuid,
             kind.type,
@@ -149,7 +152,7 @@ class ClaudeCodeReader:
             kind.message,
             self._linked(parent) if agent_id is None and self._kept else parent,
             is_root,
-            parse_time(raw.get("timestamp")),
+            at_ms if at_ms is None or 0 <= at_ms <= LAST_MS else None,
             0,
             kind.subtype,
             kind.is_meta,
@@ -205,10 +208,8 @@ class ClaudeCodeReader:
             self._pairs.look(record, line, known_call=self._resumed)
 
     def _is_elsewhere(self, uuid: str) -> bool:
-        return self._is_main(uuid) or self._known(uuid)
-
-    def _is_main(self, uuid: str) -> bool:
-        return uuid in self._seen[None]
+        """Is it a record of the session itself, or one of an earlier reading?"""
+        return uuid in self._seen[None] or self._known(uuid)
 
 
 def _has_role(raw: Mapping[str, Any]) -> bool:

@@ -37,10 +37,10 @@ class Sidechains:
     def _group(self, raw: Mapping[str, Any], uuid: MessageUuid) -> str:
         """The group of the parent. A root, or a child of the session's own records, begins one of its own."""
         parent = raw.get("parentUuid", "")
-        if parent is None or (isinstance(parent, str) and self._is_main(parent)):
-            return uuid
         if isinstance(parent, str) and parent in self._group_of:
             return self._group_of[parent]
+        if parent is None or (isinstance(parent, str) and self._is_main(parent)):
+            return uuid
         return self._last or uuid
 
     def state(self) -> dict[str, Any]:

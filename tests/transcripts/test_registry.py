@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mcp_compact.errors import CallerError
+from mcp_compact.transcripts.anthropic import AnthropicReader
+from mcp_compact.transcripts.claude_code import ClaudeCodeReader
+from mcp_compact.transcripts.registry import FORMATS, detect_format, output_format, reader_for, sniff
+from tests.transcripts.samples import jsonl, user
+
+FOREIGN = {
+    "codex-rollout": "codex",
+    "copilot-cli": "copilot-cli",
+    "gemini-cli": "gemini-cli",
+    "cline": "cline",
+    "atif": "atif",
+    "swe-agent-traj": "swe-agent",
+    "openhands": "openhands",
+    "openai-chat": "openai",
+    "openai-chat-log": "api-log",
+    "anthropic-messages": "api-log",
+}
+READABLE = {"claude-code": "claude-code", "mini-swe-traj": "anthropic"}
+
+
+def files(shared: Path, folder: str) -> list[Path]:
+    return sorted((shared / "transcripts" / folder).iterdir())
+
+
+@pytest.mark.parametrize(("folder", "name"), [*FOREIGN.items(), *READABLE.items()])
+def test_real_files_are_told_by_their_content(shared: Path, folder: str, name: str):
+    found = {file.name: sniff(file.read_bytes()) for file in files(shared, folder)}
+    assert found == dict.fromkeys(found, name)
+    assert found
+
+
+def test_beginning_of_a_session_is_enough_wherever_it_is_cut(claude_code_files: tuple[Path, ...]):
+    for file in claude_code_files:
+        head = file.read_bytes()[:5_000]
+        assert {sniff(head[:size]) for size in range(400, len(head), 97)} == {"claude-code"}
+
+
+@pytest.mark.parametrize("folder", ["codex-rollout", "gemini-cli", "copilot-cli"])
+def test_known_format_that_cannot_be_read_is_named(shared: Path, folder: str):
+    with pytest.raises(CallerError) as caught:
+        detect_format(files(shared, folder)[0].read_bytes())
+    assert caught.value.code == "unreadable_format"
+    assert caught.value.message.startswith("This looks like a ")
+    assert "claude-code" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (jsonl([user("u1", "x")]), "claude-code"),
+        (b'\xef\xbb\xbf\r\n{"type":"user","uuid":"u1","message":{"role":"user","content":"x"}}', "claude-code"),
+        (b'{"type":"mode","mode":"normal","sessionId":"s"}', "claude-code"),
+        (b'{"type":"made-up-later","sessionId":"s","uuid":"u"}', "claude-code"),
+        (b'{"note":1}\n{"type":"summary","summary":"s","leafUuid":"l"}', "claude-code"),
+        (b'{"type":"user","uuid":"u2","message":{"role":"us', "claude-code"),
+        (b'{"type":"user","message":{"role":"user","content":"x"}}', "anthropic"),
+        (b'{"role":"user","content":"x"}\n{"role":"assistant","content":"y"}', "anthropic"),
+        (b'[\n  {"content": "x", "role": "user"}\n]', "anthropic"),
+        (b'[{"type":"user","uuid":"u","message":{"role":"user","content":"x"}}]', "anthropic"),
+        (
+            b'{"model":"m","system":"' + b"long " * 40_000 + b'","messages":[{"role":"user","content":"x"}]}',
+            "anthropic",
+        ),
+        (b'[{"role":"user","content":"x"},{"role":"assistant","content":null,"tool_calls":[]}]', "openai"),
+        (b'{"messages":[{"role":"user","content":"x"},{"role":"tool","content":"y"}]}', "openai"),
+        (b'{"info":{"id":"ses_1"},"messages":[{"info":{"role":"user"},"parts":[]}]}', "opencode"),
+        (b'{"type":"session","id":"p","cwd":"/x"}', "pi"),
+        (b'{"v":1,"agent":"a","cli_version":"1","type":"user","content":[]}', "entire"),
+        (b'{"name":"x","version":"1.0.0"}', None),
+        (b"[1, 2, 3]", None),
+        (b'["role", "content"]', None),
+        (b'{"a":{"role":"user","content":"x"}}', None),
+        (b"", None),
+    ],
+)
+def test_format_is_told_by_content(data: bytes, name: str | None):
+    assert sniff(data) == name
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"", "empty_transcript"),
+        (b" \r\n\t", "empty_transcript"),
+        (b"\xef\xbb\xbf", "empty_transcript"),
+        (b"\x7fELF\x02\x01\x01\x00\x00", "binary_transcript"),
+        ('{"type":"user"}'.encode("utf-16"), "binary_transcript"),
+        (b"# Notes\nsecret words\n", "not_json"),
+        (b'{"name":"secret words"}', "not_a_transcript"),
+        (b"[]", "not_a_transcript"),
+    ],
+)
+def test_what_is_no_transcript_is_refused_without_its_content(data: bytes, code: str):
+    with pytest.raises(CallerError) as caught:
+        detect_format(data)
+    assert caught.value.code == code
+    assert caught.value.hint
+    assert "secret" not in str(caught.value)
+
+
+def test_damaged_first_line_does_not_hide_the_format():
+    assert detect_format(b"garbage\n" + jsonl([user("u1", "x")])) == "claude-code"
+
+
+def test_each_format_has_its_reader():
+    assert isinstance(reader_for("claude-code", "s"), ClaudeCodeReader)
+    assert isinstance(reader_for("anthropic", "s"), AnthropicReader)
+    assert all(name == format_.name and format_.title for name, format_ in FORMATS.items())
+
+
+def test_unknown_format_is_refused_with_what_there_is():
+    for ask in (lambda: reader_for("yaml", "s"), lambda: output_format("yaml")):
+        with pytest.raises(CallerError) as caught:
+            ask()
+        assert caught.value.code == "unknown_format"
+        assert "claude-code" in caught.value.hint
+        assert "anthropic" in caught.value.hint
+    json.dumps(str(caught.value))
