@@ -1,91 +1,133 @@
-"""The extractor: what of a session its next work will need, inside a budget and without a model."""
+"""The extractor: what of a session its next work will need, inside a budget and without a model.
+
+A name (path, symbol, number, quoted text, ...) is worth its likelihood of being needed again times
+its rarity. Whole lines that hold the names are chosen by a greedy cover under the budget; the
+user's words, the open tasks and the last state come first.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcp_compact.compaction.extract_cover import cover
-from mcp_compact.compaction.extract_lines import (
-    ASSISTANT, CALL, CHANGED, COMMAND, EDIT, ERROR, FILE, FOUND, INJECTED, MEMORY, OUTPUT, READ, TODO, USER, Line, Passage, passages,
-)  # fmt: skip
+from mcp_compact.compaction.extract_cover import Cover, Group, Position, Prices
+from mcp_compact.compaction.extract_lines import Splitter
+from mcp_compact.compaction.extract_memory import memory_passages, summary_passages, user_words_of
+from mcp_compact.compaction.extract_passages import ASSISTANT, COMMAND, MEMORY, TODO, Passage, passages, working_directory
+from mcp_compact.compaction.extract_render import document, head_text, numbered
+from mcp_compact.compaction.extract_requests import requests, within
 from mcp_compact.compaction.extract_score import gather, worth
-from mcp_compact.messages.memory_document import (
-    ERRORS, FILES, HEADINGS, REQUESTS, SYSTEM, TASK, WORKFLOW, WORKLOG, MemoryDocument, Section,
-)  # fmt: skip
+from mcp_compact.messages.memory_document import DEFAULT_TITLE, TASK, MemoryDocument
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.weights import CountUnits
-from mcp_compact.messages.words import standing_instructions, users_words
+from mcp_compact.messages.words import users_words
 
-WEIGHTS = dict(bias=-0.5885, k_symbol=0.082, k_number=-0.393, k_hash=-0.704, k_code=-1.349, k_quoted=-0.19,
-    logn=0.130, logment=0.091, lognN=0.264, lastmsg=-0.348, written=0.621, nwritten=0.087, lastw=0.270,
-    n_user=1.171, l_edit=-0.447, n_output=-0.394, n_file=-0.122, l_file=0.118, n_found=-0.230, summ=0.626,
-    len=0.822, len2=-0.165, single=-0.366)
-
-SECTION_OF = {USER: REQUESTS, ASSISTANT: WORKLOG, COMMAND: WORKFLOW, OUTPUT: WORKFLOW, EDIT: FILES, READ: FILES, FILE: FILES,
-    CHANGED: FILES, FOUND: SYSTEM, CALL: SYSTEM, TODO: TASK, ERROR: ERRORS, INJECTED: SYSTEM, MEMORY: WORKLOG}
+STATE_SHARE = 0.05
+"""Of the budget, for what the model said last."""
+TASK_SHARE = 0.08
+"""Of the budget, for open tasks."""
+STATE_PASSAGES = 3
+SAFETY = 0.01
+"""Texts counted one by one may cost a little less than the whole that they make up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What the extractor works on; message records only, old to new."""
+    """What the extractor works on: message records only, old to new."""
 
     records: tuple[Record, ...]
     """They leave the context."""
     kept: tuple[Record, ...] = ()
-    """They stay behind them, unchanged."""
+    """They stay after those, unchanged: what stands there need not be said again."""
     previous: MemoryDocument | None = None
+    """The memory so far."""
     summaries: tuple[str, ...] = ()
+    """The summary texts of the last boundary."""
 
 
-def extract(material: Material, budget_units: int, section_units: int | None, count: CountUnits) -> MemoryDocument:
-    """The memory of this material; its rendered text costs at most `budget_units` by `count`."""
+def extract(
+    material: Material, budget_units: int, section_units: int | None, count: CountUnits
+) -> MemoryDocument:
+    """The memory of this material: rendered, it costs at most `budget_units` by `count`.
+
+    `section_units` limits each section (None: no limit). The same material gives the same memory.
+    """
+    own, worth_of = _appraised(material)
+    said = [*user_words_of(material.previous), *(w for r in material.records if (w := users_words(r)))]
+    bullets = within(requests(said), budget_units, count)
+    cover = _cover(own, worth_of, bullets, count)
+    title = material.previous.title if material.previous else DEFAULT_TITLE
+
+    def written(state: set[Position]) -> MemoryDocument:
+        return document(title, own, cover.chosen, bullets, state)
+
+    left = budget_units - count([written(set()).render()])[0]
+    state = _take_first(cover, own, left)
+    for _ in range(3):
+        left = budget_units - count([written(state).render()])[0] - int(budget_units * SAFETY)
+        if left <= 0:
+            break
+        cover.spend(left)
+    while cover.chosen and count([written(state).render()])[0] > budget_units:
+        cover.drop_last()
+    return written(state)
+
+
+def _appraised(material: Material) -> tuple[list[Passage], dict[str, float]]:
+    """The passages that leave, and the worth of each name."""
     records = (*material.records, *material.kept)
-    cwd = next((r.raw["cwd"] for r in records if isinstance(r.raw.get("cwd"), str)), "")
-    all_ = passages(records, cwd)
+    cwd = working_directory(records)
+    splitter = Splitter(cwd)
+    old = [*summary_passages(material.summaries, splitter), *memory_passages(material.previous, splitter)]
+    all_ = [*old, *passages(records, splitter, cwd)]
     kept_from = len(material.records)
-    evidence = gather(all_, kept_from)
-    chars = sum(len(line.text) + 1 for p in all_ for line in p.lines)
-    value = worth(evidence, max(1, len(records)), chars, WEIGHTS)
-    own = [p for p in all_ if p.order < kept_from]
-    flat = [line.text for p in own for line in p.lines]
-    units = list(count(flat))
-    costs: list[list[int]] = []
-    at = 0
-    for p in own:
-        costs.append(list(units[at:at + len(p.lines)]))
-        at += len(p.lines)
-    words = [w for r in material.records if (w := users_words(r))]
-    must = [" ".join(w.split()) for w in words if len(w) <= 400]
-    fixed = count(["\n".join(must)])[0] + 200 * 250
-    room = budget_units - fixed
-    per_line = count(["- \n"])[0]
-    chosen = cover(own, value, costs, room, per_line, [1.0] * len(own), set())
-    while True:
-        doc = _render(own, chosen, must)
-        if count([doc.render()])[0] <= budget_units or not chosen:
-            return doc
-        for x in sorted(chosen)[:max(1, len(chosen) // 50)]:
-            chosen.discard(x)
+    return [p for p in all_ if p.order < kept_from], worth(gather(all_, kept_from), len(records))
 
 
-def _render(own: Sequence[Passage], chosen: set[tuple[int, int]], must: Sequence[str]) -> MemoryDocument:
-    by: dict[str, list[str]] = {}
-    if must:
-        by[REQUESTS] = [f"- {m}" for m in must]
-    for k, p in enumerate(own):
-        mine = [i for i in range(len(p.lines)) if (k, i) in chosen]
-        runs: list[list[int]] = []
-        for i in mine:
-            if runs and runs[-1][-1] == i - 1:
-                runs[-1].append(i)
-            else:
-                runs.append([i])
-        out = by.setdefault(SECTION_OF[p.origin], [])
-        for run in runs:
-            text = []
-            for j, i in enumerate(run):
-                line = p.lines[i]
-                text.append(f"{line.number}→{line.text}" if line.number else line.text)
-            out.append("- " + " / ".join(text))
-    return MemoryDocument(sections=tuple(Section(h, "\n".join(by[h])) for h in HEADINGS if by.get(h)))
+def _cover(own: Sequence[Passage], worth_of: dict[str, float], bullets: Sequence[str], count: CountUnits) -> Cover:
+    texts = [numbered(line) for passage in own for line in passage.lines]
+    units = count(texts)
+    lines, at = [], 0
+    for passage in own:
+        lines.append(units[at : at + len(passage.lines)])
+        at += len(passage.lines)
+    groups: dict[Group, list[str]] = {}
+    splitter = Splitter("")
+    for passage in own:
+        if passage.head:
+            groups.setdefault((passage.section, passage.head), [n for n, _ in splitter.line(passage.head).names])
+    head_units = count([f"- {head_text(head)}\n" for _, head in groups])
+    prices = Prices(lines, count(["  - \n"])[0], dict(zip(groups, head_units, strict=True)))
+    covered = [name for bullet in bullets for name, _ in splitter.line(bullet).names]
+    cover = Cover(own, worth_of, prices, covered)
+    cover.offer([1.0] * len(own), groups)
+    return cover
+
+
+def _take_first(cover: Cover, own: Sequence[Passage], budget_units: int) -> set[Position]:
+    """Choose the open tasks and what the model said last; positions of the latter."""
+    left = int(budget_units * TASK_SHARE)
+    for number in _task_passages(own):
+        for line in range(len(own[number].lines)):
+            if left > 0:
+                left -= cover.take(number, line)
+    left = int(budget_units * STATE_SHARE)
+    state: set[Position] = set()
+    talk = [number for number, passage in enumerate(own) if passage.origin == ASSISTANT][-STATE_PASSAGES:]
+    for number in reversed(talk):
+        for line in range(len(own[number].lines)):
+            if left > 0:
+                left -= cover.take(number, line)
+                state.add((number, line))
+    return state
+
+
+def _task_passages(own: Sequence[Passage]) -> list[int]:
+    """The newest task list, or the tasks of the old memory."""
+    lists = [number for number, passage in enumerate(own) if passage.origin == TODO]
+    if lists:
+        return lists[-1:]
+    return [n for n, p in enumerate(own) if p.origin == MEMORY and p.section == TASK]
+
+
+__all__ = ["COMMAND", "Material", "extract"]

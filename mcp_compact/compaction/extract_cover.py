@@ -1,20 +1,45 @@
-"""Chooses the lines that cover most of what will be needed for their price: a lazy greedy cover."""
+"""Chooses the lines that cover most of what will be needed for their price: a lazy greedy cover.
+
+Each name has a worth. A line's gain is the worth of the names that it is the first to cover (a
+second time counts a little), its price what it costs in the memory, its head included if no line
+under that head was chosen yet. The line with the best gain for its price is taken, again and
+again. Gains only shrink, so a line is worked out anew only when it comes up; where a price falls
+(a head is there now, a neighbour was taken), the lines that it touches are put in again.
+"""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mcp_compact.compaction.extract_lines import FEW_WORDS, MAX_JOINED, Line, Passage
+from mcp_compact.compaction.extract_lines import FEW_WORDS, MAX_JOINED, Line
+from mcp_compact.compaction.extract_passages import Passage
 
 AGAIN = 0.08
-"""What a name is still worth once it is covered: a second mention in other words helps a little."""
+"""Share of a name's worth for covering it a second time, in other words."""
+HEAD_SHARE = 0.6
+"""Share of the worth of the names in a head: it has fewer words around them than a line."""
+SAME = 1e-12
+
+Position = tuple[int, int]
+"""Passage, line."""
+Group = tuple[str, str]
+"""Section, head."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Units: of each line of each passage, of the marks around a line, of each head."""
+
+    lines: Sequence[Sequence[int]]
+    per_line: int
+    heads: Mapping[Group, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
-    """Lines `first` up to `last` of a passage, read together so that they say something."""
+    """Lines `first` to `last` of a passage, read together so that they say something."""
 
     passage: int
     first: int
@@ -22,26 +47,26 @@ class Candidate:
     names: tuple[str, ...]
 
 
-def candidates(passages: Sequence[Passage], value: dict[str, float]) -> list[Candidate]:
-    """One candidate for every line that holds a name of some value."""
-    made: list[Candidate] = []
-    for number, passage in enumerate(passages):
-        lines = passage.lines
-        ends = [_end(lines, i) for i in range(len(lines))]
-        for i, end in enumerate(ends):
-            if end < 0:
-                continue
-            names = [n for n, _ in lines[i].names]
-            for j in range(i + 1, end + 1):
-                if 0 <= ends[j] <= end:
-                    names += [n for n, _ in lines[j].names]
-            names = [n for n in dict.fromkeys(names) if value.get(n, 0.0) > 0]
-            if names:
-                made.append(Candidate(number, i, end, tuple(names)))
+def candidates(number: int, passage: Passage, worth: Mapping[str, float]) -> list[Candidate]:
+    """One candidate for every line of a passage that holds a name of some worth."""
+    lines = passage.lines
+    ends = [_end(lines, first) for first in range(len(lines))]
+    made = []
+    for first, end in enumerate(ends):
+        if end < 0:
+            continue
+        named = [name for name, _ in lines[first].names]
+        for other in range(first + 1, end + 1):
+            if 0 <= ends[other] <= end:
+                named += [name for name, _ in lines[other].names]
+        names = tuple(name for name in dict.fromkeys(named) if worth.get(name, 0.0) > 0)
+        if names:
+            made.append(Candidate(number, first, end, names))
     return made
 
 
 def _end(lines: Sequence[Line], first: int) -> int:
+    """The last line that must be read with `first` to have enough words; -1 where there are too few."""
     words = 0
     for last in range(first, min(len(lines), first + MAX_JOINED)):
         words += lines[last].words
@@ -50,40 +75,100 @@ def _end(lines: Sequence[Line], first: int) -> int:
     return -1
 
 
-def cover(
-    passages: Sequence[Passage], value: dict[str, float], costs: Sequence[Sequence[int]], budget: int, per_line: int,
-    factor: Sequence[float], covered: set[str],
-) -> set[tuple[int, int]]:
-    """Positions (passage, line) of the chosen lines; together they cost no more than `budget` units."""
-    all_ = candidates(passages, value)
-    chosen: set[tuple[int, int]] = set()
+class Cover:
+    """The lines chosen so far, and the rest in the order in which they come up."""
 
-    def ratio(candidate: Candidate) -> tuple[float, int]:
-        gain = sum(value[n] * (AGAIN if n in covered else 1.0) for n in candidate.names)
-        cost = per_line
-        own = costs[candidate.passage]
+    def __init__(
+        self, passages: Sequence[Passage], worth: Mapping[str, float], prices: Prices, covered: Iterable[str] = ()
+    ) -> None:
+        self._passages = passages
+        self._worth = worth
+        self._prices = prices
+        self._covered = set(covered)
+        self._open: set[Group] = set()
+        self._candidates: list[Candidate] = []
+        self._of_passage: dict[int, list[int]] = {}
+        self._of_group: dict[Group, list[int]] = {}
+        self._heads: dict[Group, tuple[str, ...]] = {}
+        self._heap: list[tuple[float, int]] = []
+        self.chosen: dict[Position, None] = {}
+        """In the order in which they were chosen."""
+
+    def offer(self, factors: Sequence[float], heads: Mapping[Group, Sequence[str]]) -> None:
+        """Put in every quotable line; a passage's factor multiplies the gain of its lines."""
+        self._factors = factors
+        self._heads = {group: tuple(n for n in names if n in self._worth) for group, names in heads.items()}
+        for number, passage in enumerate(self._passages):
+            if not passage.quotable:
+                continue
+            start = len(self._candidates)
+            self._candidates += candidates(number, passage, self._worth)
+            own = list(range(start, len(self._candidates)))
+            self._of_passage[number] = own
+            if passage.head:
+                self._of_group.setdefault((passage.section, passage.head), []).extend(own)
+        self._heap = [(-self._rate(c)[0], k) for k, c in enumerate(self._candidates)]
+        heapq.heapify(self._heap)
+
+    def take(self, number: int, line: int) -> int:
+        """Choose one line whatever it is worth; what it costs in units."""
+        candidate = Candidate(number, line, line, tuple(n for n, _ in self._passages[number].lines[line].names))
+        _, cost = self._rate(candidate)
+        self._choose(candidate)
+        return cost
+
+    def drop_last(self) -> None:
+        """Give up the line that was chosen last."""
+        self.chosen.popitem()
+
+    def spend(self, units: int) -> int:
+        """Choose lines for so many units; what is left of them."""
+        heap = self._heap
+        while heap and units > 0:
+            rate, k = heapq.heappop(heap)
+            candidate = self._candidates[k]
+            if not self._brings_something(candidate):
+                continue
+            now, cost = self._rate(candidate)
+            if heap and -now > heap[0][0] + SAME and -now > rate + SAME:
+                heapq.heappush(heap, (-now, k))
+            elif cost <= units:
+                units -= cost
+                self._choose(candidate)
+                self._offer_again(candidate)
+        return units
+
+    def _brings_something(self, candidate: Candidate) -> bool:
+        return any(name not in self._covered for name in candidate.names)
+
+    def _rate(self, candidate: Candidate) -> tuple[float, int]:
+        """Gain for a unit, and units."""
+        passage = self._passages[candidate.passage]
+        own = self._prices.lines[candidate.passage]
+        spots = range(candidate.first, candidate.last + 1)
+        cost = self._prices.per_line + sum(own[i] for i in spots if (candidate.passage, i) not in self.chosen)
+        gain = sum(self._worth[n] * (AGAIN if n in self._covered else 1.0) for n in candidate.names if n in self._worth)
+        group = (passage.section, passage.head)
+        if passage.head and group not in self._open:
+            cost += self._prices.heads[group]
+            gain += HEAD_SHARE * sum(self._worth[n] for n in self._heads.get(group, ()) if n not in self._covered)
+        return gain * self._factors[candidate.passage] / cost, cost
+
+    def _choose(self, candidate: Candidate) -> None:
+        passage = self._passages[candidate.passage]
         for i in range(candidate.first, candidate.last + 1):
-            if (candidate.passage, i) not in chosen:
-                cost += own[i]
-        return gain * factor[candidate.passage] / cost, cost
+            self.chosen.setdefault((candidate.passage, i))
+        self._covered.update(candidate.names)
+        group = (passage.section, passage.head)
+        if passage.head and group not in self._open:
+            self._open.add(group)
+            self._covered.update(self._heads.get(group, ()))
+            for k in self._of_group.get(group, ()):
+                heapq.heappush(self._heap, (-self._rate(self._candidates[k])[0], k))
 
-    heap = [(-ratio(c)[0], k) for k, c in enumerate(all_)]
-    heapq.heapify(heap)
-    room = budget
-    while heap and room > 0:
-        _, k = heapq.heappop(heap)
-        candidate = all_[k]
-        if all((candidate.passage, i) in chosen for i in range(candidate.first, candidate.last + 1)):
-            continue
-        if all(n in covered for n in candidate.names):
-            continue
-        now, cost = ratio(candidate)
-        if heap and now < -heap[0][0] - 1e-12:
-            heapq.heappush(heap, (-now, k))
-            continue
-        if cost > room:
-            continue
-        room -= cost
-        chosen.update((candidate.passage, i) for i in range(candidate.first, candidate.last + 1))
-        covered.update(candidate.names)
-    return chosen
+    def _offer_again(self, candidate: Candidate) -> None:
+        """The neighbours of a chosen line cost less now."""
+        for k in self._of_passage.get(candidate.passage, ()):
+            other = self._candidates[k]
+            if other.first <= candidate.last and other.last >= candidate.first and other is not candidate:
+                heapq.heappush(self._heap, (-self._rate(other)[0], k))

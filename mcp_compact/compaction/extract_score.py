@@ -6,11 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from mcp_compact.compaction.extract_lines import (
-    EDIT, FILE, FOUND, MEMORY, OUTPUT, USER, WRITTEN, Passage,
-)  # fmt: skip
+from mcp_compact.compaction.extract_passages import EDIT, FILE, FOUND, MEMORY, OUTPUT, USER, WRITTEN, Passage
 from mcp_compact.compaction.identifiers import CODE, HASH, NUMBER, QUOTED, SYMBOL
 
+WEIGHTS = dict(bias=-0.5885, k_symbol=0.082, k_number=-0.393, k_hash=-0.704, k_code=-1.349, k_quoted=-0.19,
+    logn=0.130, logment=0.091, lognN=0.264, lastmsg=-0.348, written=0.621, nwritten=0.087, lastw=0.270,
+    n_user=1.171, l_edit=-0.447, n_output=-0.394, n_file=-0.122, l_file=0.118, n_found=-0.230, summ=0.626,
+    len=0.822, len2=-0.165, single=-0.366)
 NEVER_WRITTEN = 6.0
 AGE_CHARS = 2000
 FADE_CHARS = 16_000
@@ -23,7 +25,7 @@ class Evidence:
     kind: str
     mentions: int = 0
     records: int = 0
-    last_record: int = -1
+    last_record: int = -2
     last_written_at: int = -1
     written: int = 0
     last_edit_at: int = -1
@@ -32,8 +34,11 @@ class Evidence:
     kept: bool = False
 
 
-def gather(passages: Sequence[Passage], kept_from: int) -> dict[str, Evidence]:
-    """Evidence of every name; passages of records from `kept_from` on stay in the context."""
+def gather(passages: Sequence[Passage], kept_from: int) -> tuple[dict[str, Evidence], int]:
+    """Evidence of every name, and the length of it all in characters.
+
+    Passages of records from `kept_from` on stay in the context.
+    """
     found: dict[str, Evidence] = {}
     at = 0
     for passage in passages:
@@ -59,11 +64,14 @@ def gather(passages: Sequence[Passage], kept_from: int) -> dict[str, Evidence]:
                     own.by_origin[origin] = own.by_origin.get(origin, 0) + 1
                     if order >= kept_from:
                         own.kept = True
-    return found
+    return found, at
 
 
-def worth(evidence: dict[str, Evidence], total_records: int, total_chars: int, w: dict[str, float]) -> dict[str, float]:
+def worth(gathered: tuple[dict[str, Evidence], int], records: int) -> dict[str, float]:
     """Likelihood of being needed times rarity, for every name that does not stay in the context anyway."""
+    evidence, total_chars = gathered
+    total_records = max(1, records)
+    w = WEIGHTS
     made: dict[str, float] = {}
     for name, own in evidence.items():
         if own.kept:

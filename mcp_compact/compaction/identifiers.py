@@ -15,7 +15,7 @@ MAX_TOKEN = 200
 """Characters; a longer token is data (base64, minified text), no name."""
 MAX_CACHE = 50_000
 
-_TOKEN = re.compile(r"[^\s\"'`()\[\]{}<>,;|=!&^*?$%\u3000-\u303f\uff00-\uff0f\uff1a-\uff1f\u2018-\u201f\u2026]+")
+_TOKEN = re.compile(r"[^\s\"'`()\[\]{}<>,;|=!&^*?$%\u2190-\u2193\u3000-\u303f\uff00-\uff0f\uff1a-\uff1f\u2018-\u201f\u2026]+")
 _QUOTED = re.compile(r"`([^`\n]{4,80})`|\"([^\"\n]{4,80})\"")
 _URL = re.compile(r"https?://[^\s\"'<>)\]}`\\]{4,200}")
 _WINDOWS = re.compile(r"[A-Za-z]:\\[^\s\"'<>|*?:]{2,200}")

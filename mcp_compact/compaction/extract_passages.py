@@ -1,0 +1,172 @@
+"""Turns records into passages: consecutive lines of one source, with the section and the head they belong under."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_compact.compaction.extract_lines import Line, Splitter
+from mcp_compact.messages.blocks import TextBlock, ToolResultBlock, ToolUseBlock
+from mcp_compact.messages.ids import ToolUseId
+from mcp_compact.messages.memory_document import ERRORS, FILES, REQUESTS, SYSTEM, TASK, WORKFLOW, WORKLOG
+from mcp_compact.messages.message import Record
+from mcp_compact.messages.words import users_words
+
+USER, ASSISTANT, MEMORY = "user", "assistant", "memory"
+COMMAND, EDIT, READ, TODO, CALL = "command", "edit", "read", "todo", "call"
+OUTPUT, CHANGED, FILE, FOUND, ERROR, INJECTED = "output", "changed", "file", "found", "error", "injected"
+
+WRITTEN = frozenset((USER, ASSISTANT, COMMAND, EDIT, READ, TODO, CALL))
+"""What a person or the model wrote: words and calls, not what tools answered."""
+FROM_TOOLS = frozenset((OUTPUT, CHANGED, FILE, FOUND, ERROR))
+SECTION_OF = {
+    USER: REQUESTS, ASSISTANT: WORKLOG, MEMORY: WORKLOG, INJECTED: SYSTEM,
+    COMMAND: WORKFLOW, OUTPUT: WORKFLOW, ERROR: ERRORS, TODO: TASK,
+    EDIT: FILES, READ: FILES, CHANGED: FILES, FILE: FILES, CALL: SYSTEM, FOUND: SYSTEM,
+}  # fmt: skip
+_ANSWER_OF = {COMMAND: OUTPUT, EDIT: CHANGED, READ: FILE, TODO: INJECTED, CALL: FOUND}
+
+_TOOL_WORDS = (
+    (TODO, ("todo", "taskcreate", "taskupdate", "update_plan", "planmode")),
+    (COMMAND, ("bash", "shell", "terminal", "exec", "command", "powershell")),
+    (EDIT, ("edit", "write", "patch", "replace", "create_file", "insert")),
+    (READ, ("read", "view", "open_file", "cat_file")),
+)
+_PATH_KEYS = ("file_path", "filePath", "notebook_path", "path", "absolute_path", "target_file", "filename", "file")
+_OLD_TEXT_KEYS = frozenset(("old_string", "old_str", "oldString", "old_text"))
+"""What an edit took away: it is not there any more, so it is not quoted."""
+LONGEST_PATH_CHARS = 300
+HEAD_CHARS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Lines of one block of one record, or of one part of an old memory."""
+
+    order: int
+    """Position of the record; old memory stands before 0."""
+    origin: str
+    section: str
+    head: str
+    """The file or the call that the lines are about; empty where they speak for themselves."""
+    lines: tuple[Line, ...]
+    quotable: bool = True
+    from_tool: bool = False
+    """Did a tool say it? Then it is quoted as data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What is known of a call when its result comes."""
+
+    origin: str
+    head: str
+
+
+def working_directory(records: Sequence[Record]) -> str:
+    """The first working directory that a record names; empty where none does."""
+    return next((r.raw["cwd"] for r in records if isinstance(r.raw.get("cwd"), str)), "")
+
+
+def passages(records: Sequence[Record], splitter: Splitter, cwd: str) -> list[Passage]:
+    """The passages of message records, old to new. Summaries are no part of them."""
+    calls: dict[ToolUseId, Call] = {}
+    made: list[Passage] = []
+    for order, record in enumerate(records):
+        if not record.is_summary:
+            made += [p for p in _of_record(order, record, calls, splitter, cwd) if p.lines]
+    return made
+
+
+def _of_record(
+    order: int, record: Record, calls: dict[ToolUseId, Call], splitter: Splitter, cwd: str
+) -> Iterator[Passage]:
+    if record.type == "user":
+        words = users_words(record)
+        if words:
+            yield _passage(order, USER, "", splitter.lines(words))
+    for block in record.blocks:
+        match block:
+            case TextBlock(text=text) if record.type == "assistant":
+                yield _passage(order, ASSISTANT, "", splitter.lines(text))
+            case TextBlock(text=text) if not users_words(record):
+                yield _passage(order, INJECTED, "", splitter.lines(text))
+            case ToolUseBlock():
+                yield from _of_call(order, block, calls, splitter, cwd)
+            case ToolResultBlock():
+                call = calls.get(block.tool_use_id, Call(CALL, ""))
+                origin = ERROR if block.is_error else _ANSWER_OF[call.origin]
+                yield _passage(order, origin, call.head, splitter.lines(block.text))
+            case _:
+                pass
+
+
+def _passage(order: int, origin: str, head: str, lines: tuple[Line, ...]) -> Passage:
+    return Passage(order, origin, SECTION_OF[origin], head, lines, origin != INJECTED, origin in FROM_TOOLS)
+
+
+def _of_call(
+    order: int, block: ToolUseBlock, calls: dict[ToolUseId, Call], splitter: Splitter, cwd: str
+) -> Iterator[Passage]:
+    origin = call_origin(block.name)
+    path = call_path(block.input)
+    if path and origin in (EDIT, READ):
+        calls[block.id] = Call(origin, short_path(path, cwd))
+        kept = _without_old_text(block.input) if origin == EDIT else block.input
+        texts = [text for text in strings(kept) if text != path]
+        naming = splitter.line(f"{block.name} {path}")
+        yield Passage(order, origin, FILES, short_path(path, cwd), (naming,), quotable=False)
+        for text in texts:
+            yield _passage(order, origin, short_path(path, cwd), splitter.lines(text))
+        return
+    told = call_text(block)
+    head = told.split("\n", 1)[0]
+    calls[block.id] = Call(origin, head)
+    lines = splitter.lines(told)
+    yield _passage(order, origin, head if origin != TODO else "", lines)
+
+
+def call_text(block: ToolUseBlock) -> str:
+    """A call in words: its tool, then every text of its input in order."""
+    return " ".join([block.name, *strings(block.input)])
+
+
+def call_origin(name: str) -> str:
+    """The kind of a call, by words that tools of many harnesses have in their names."""
+    own = name.lower().rsplit("__", 1)[-1]
+    return next((origin for origin, words in _TOOL_WORDS if any(word in own for word in words)), CALL)
+
+
+def call_path(input_: object) -> str:
+    """The file that a call is about; empty where it names none."""
+    if isinstance(input_, Mapping):
+        for key in _PATH_KEYS:
+            value = input_.get(key)
+            if isinstance(value, str) and 0 < len(value) < LONGEST_PATH_CHARS and "\n" not in value:
+                return value
+    return ""
+
+
+def short_path(path: str, cwd: str) -> str:
+    """The path as seen from the working directory."""
+    return path.removeprefix(cwd.rstrip("/") + "/") if cwd else path
+
+
+def _without_old_text(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_old_text(item) for key, item in value.items() if key not in _OLD_TEXT_KEYS}
+    if isinstance(value, list | tuple):
+        return [_without_old_text(item) for item in value]
+    return value
+
+
+def strings(value: Any) -> list[str]:
+    """All texts and numbers in a JSON value, in order."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, Mapping):
+        return [text for item in value.values() for text in strings(item)]
+    if isinstance(value, list | tuple):
+        return [text for item in value for text in strings(item)]
+    return [str(value)] if isinstance(value, int | float) and not isinstance(value, bool) else []

@@ -1,0 +1,84 @@
+"""The user's words in a memory: word for word, instructions that stand above all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from mcp_compact.messages.weights import CountUnits
+from mcp_compact.messages.words import sentences, standing_instructions
+
+WHOLE_CHARS = 400
+"""A message up to this length is kept whole; of a longer one its instructions and its beginning."""
+BEGINNING_CHARS = 200
+REQUEST_SHARE = 0.25
+"""Of the budget, for messages that hold no standing instruction."""
+STANDING_SHARE = 0.6
+"""Of the budget, for standing instructions."""
+BULLET_CHARS = "- \n"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Words of a user as one bullet."""
+
+    text: str
+    standing: bool
+
+
+def requests(messages: Iterable[str]) -> list[Request]:
+    """The bullets of these messages, old to new; what is said again stands where it was said last."""
+    found: dict[str, Request] = {}
+    for message in messages:
+        for request in _of_message(message):
+            key = request.text.casefold()
+            found.pop(key, None)
+            found[key] = request
+    return list(found.values())
+
+
+def _of_message(message: str) -> list[Request]:
+    text = " ".join(message.split())
+    rules = standing_instructions(message)
+    if len(text) <= WHOLE_CHARS:
+        return [Request(text, bool(rules))] if text else []
+    made = [Request(" ".join(rule.split()), standing=True) for rule in rules]
+    beginning = _beginning(message)
+    if beginning and all(beginning not in rule.text for rule in made):
+        made.insert(0, Request(beginning, standing=False))
+    return made
+
+
+def _beginning(message: str) -> str:
+    """Whole sentences from the start, at least one; a long one is cut at a blank."""
+    taken: list[str] = []
+    for sentence in sentences(message):
+        own = " ".join(sentence.split())
+        if taken and sum(map(len, taken)) + len(own) > BEGINNING_CHARS:
+            break
+        taken.append(own)
+    text = " ".join(taken)
+    if len(text) <= 2 * BEGINNING_CHARS:
+        return text
+    cut = text.rfind(" ", BEGINNING_CHARS, 2 * BEGINNING_CHARS)
+    return text[: cut if cut > 0 else 2 * BEGINNING_CHARS] + " …"
+
+
+def within(found: Sequence[Request], budget_units: int, count: CountUnits) -> list[str]:
+    """The bullets that fit, old to new: standing ones first of all, then the newest, the first, and the rest backwards."""
+    units = count([f"- {request.text}\n" for request in found])
+    order = sorted(range(len(found)), key=lambda i: (not found[i].standing, _rank(i, len(found))))
+    left = {True: int(budget_units * STANDING_SHARE), False: int(budget_units * REQUEST_SHARE)}
+    taken = set()
+    for i in order:
+        kind = found[i].standing
+        if units[i] <= left[kind]:
+            left[kind] -= units[i]
+            taken.add(i)
+    return [found[i].text for i in sorted(taken)]
+
+
+def _rank(i: int, number: int) -> int:
+    """Newest first, but the very first right after the newest two."""
+    backwards = number - 1 - i
+    return 2 if i == 0 and number > 2 else backwards + (backwards >= 2)  # noqa: PLR2004
