@@ -103,14 +103,15 @@ class FactsGatherer:
             self.given_title = title
         elif raw.get("type") == "ai-title":
             self.generated_title = title
-        elif type(leaf := raw.get("leafUuid")) is str and len(self.summaries) < WAITING_SUMMARIES:
+        elif leaf := uuid_of(raw.get("leafUuid")):
             # Old files begin with the titles of other sessions: a title counts once its record is met.
             self.summaries[leaf] = title
+            if len(self.summaries) > WAITING_SUMMARIES:
+                del self.summaries[next(iter(self.summaries))]
 
     def met(self, leaf: str) -> None:
         """A record was met before the summary line that names it."""
-        if leaf in self.summaries:
-            self.generated_title = self.summaries.pop(leaf)
+        self.generated_title = self.summaries.pop(leaf, self.generated_title)
 
     @property
     def copied(self) -> int:

@@ -119,7 +119,7 @@ def _finite(digits: str) -> float:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
-_NEXT = re.compile(r"\s*")
+_NEXT = re.compile(r"[ \t\r\n]*")
 _RECORD_START = re.compile(r'\{\s*"(?:type|parentUuid|logicalParentUuid|isSidechain|uuid|sessionId|timestamp)"\s*:')
 
 

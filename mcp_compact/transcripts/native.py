@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from mcp_compact.messages.branch import active_positions, link_of
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.markers import Clearing, ClearKind, Marker, MarkerKind
 from mcp_compact.messages.message import Record
@@ -96,28 +97,22 @@ def summary_of(boundary: Record, following: Iterable[Record]) -> Record | None:
 
 
 def expand_preserved(boundary: NativeBoundary, records: Sequence[Record]) -> tuple[MessageUuid, ...]:
-    """The kept records by name: as listed, or walked from the tail back to the head along the parents.
+    """The kept records by name: as listed, or all that belongs to the branch from the head to the tail.
 
-    `records` is the archive up to the boundary, in order. A head that the walk does not meet means
-    that the segment cannot be known: nothing is kept then.
+    `records` is the archive up to the boundary, in order. Nothing is kept where the head or the tail
+    is unknown, or the tail's branch does not pass the head.
     """
     if boundary.preserved or boundary.head is None or boundary.tail is None:
         return boundary.preserved
     at = {record.uuid: index for index, record in enumerate(records)}
-    index = at.get(boundary.tail, -1)
-    walked: list[MessageUuid] = []
-    while 0 <= index < len(records):
-        record = records[index]
-        if record.is_message:
-            walked.append(record.uuid)
-        if record.uuid == boundary.head:
-            return tuple(reversed(walked))
-        parent = at.get(record.parent_uuid) if record.parent_uuid else None
-        if record.is_root:
-            break
-        # A parent that is missing or stands later does not lead on; the record before does.
-        index = parent if parent is not None and parent < index else index - 1
-    return ()
+    head, tail = at.get(boundary.head), at.get(boundary.tail)
+    if head is None or tail is None or head > tail:
+        return ()
+    segment = records[head : tail + 1]
+    active = active_positions([link_of(record) for record in segment])
+    if 0 not in active:
+        return ()
+    return tuple(segment[index].uuid for index in sorted(active) if segment[index].is_message)
 
 
 def native_clearing(record: Record) -> NativeClearing | None:

@@ -103,7 +103,8 @@ def test_items_in_a_transcripts_envelope_are_accepted():
     reader, parsed = read(json.dumps(items))
     assert [item.agent_id for item in parsed] == [None, None, "g1", None]
     assert [item.record.parent_uuid for item in parsed] == [None, "u1", None, None]
-    assert reader.agents == ("g1",)
+    assert (reader.agents, reader.sole_agent) == (("g1",), None)
+    assert reader.facts("g1").title == "sub"
 
 
 def test_item_without_content_is_imported_and_item_without_role_is_a_problem():

@@ -15,10 +15,11 @@ def test_every_type_is_kept_with_its_own_bytes():
         b'{"type":"never-heard-of","uuid":"n1","parentUuid":null,"x":1.0}',
         b'{"type":"attachment","uuid":"t1","parentUuid":"n1","attachment":{"type":"task_reminder"}}',
         b'{"no":"type"}',
+        b'{"type":"summary","summary":"of nothing"}',
     ]
     reader, parsed = read(b"\n".join(lines))
     assert [item.record.body for item in parsed] == lines
-    assert [item.line for item in parsed] == [1, 2, 3, 4, 5]
+    assert [item.line for item in parsed] == [1, 2, 3, 4, 5, 6]
     assert not any(item.record.is_message for item in parsed)
     assert reader.report.unknown_types == {"never-heard-of": 1, "unknown": 1}
 
@@ -202,11 +203,19 @@ def test_given_title_wins_over_generated_ones_and_those_over_the_first_words():
     foreign = {"type": "summary", "summary": "another session", "leafUuid": "not here"}
     own = {"type": "summary", "summary": "own summary", "leafUuid": "u1"}
     given = {"type": "custom-title", "customTitle": "my title", "sessionId": SESSION}
+    made = {"type": "ai-title", "aiTitle": "made title", "sessionId": SESSION}
     titles = [
         read_objects(*objects)[0].facts().title
-        for objects in ([foreign, words], [own, words], [words, own], [given, words, own])
+        for objects in (
+            [foreign, words],
+            [own, words],
+            [words, own],
+            [words, made],
+            [*[foreign | {"leafUuid": f"l{n}"} for n in range(30)], words, own],
+            [given, words, own],
+        )
     ]
-    assert titles == ["first words", "own summary", "own summary", "my title"]
+    assert titles == ["first words", "own summary", "own summary", "made title", "own summary", "my title"]
 
 
 def test_title_is_what_a_person_typed():
@@ -215,6 +224,21 @@ def test_title_is_what_a_person_typed():
     assert read_objects(user("u1", command), user("u2", "x" * 300))[0].facts().title == "x" * 79 + "\u2026"
     assert read_objects(user("u1", command), user("u2", skill))[0].facts().title == "/debug the login"
     assert read_objects(user("u1", "hidden", isMeta=True))[0].facts().title is None
+
+
+def test_message_of_a_system_record_is_kept_out_of_the_dialogue():
+    message = {"role": "system", "content": "be brief"}
+    _, (item,) = read_objects({"type": "system", "uuid": "y1", "message": message})
+    assert (item.record.text, item.record.is_message) == ("be brief", False)
+
+
+def test_records_of_an_sdk_stream_belong_to_the_call_that_started_the_agent():
+    line = {"type": "user", "uuid": "u1", "message": {"role": "user", "content": "task"}, "session_id": SESSION}
+    reader, parsed = read_objects(
+        {**line, "parent_tool_use_id": "t1"}, {**line, "uuid": "u2", "parent_tool_use_id": None}
+    )
+    assert [item.agent_id for item in parsed] == ["t1", None]
+    assert reader.facts().session_id == reader.facts("t1").parent_session_id == SESSION
 
 
 def test_halves_of_surrogate_pairs_stay_in_the_bytes_only():
@@ -258,6 +282,8 @@ def test_glued_lines_are_counted_and_problems_listed_up_to_a_limit():
     assert [(item.record.uuid, item.line) for item in parsed] == [("u1", 1), ("u2", 1)]
     assert reader.report.glued == 1
     assert (reader.report.problem_count, len(reader.report.problems)) == (120, 50)
+    lost, _ = read_objects(*[user(f"u{n}", "x", "GONE") for n in range(60)])
+    assert (len(lost.report.warnings), lost.report.warning_counts) == (50, {"missing_parent": 60})
     assert "broken" not in json.dumps(reader.report.as_json())
 
 

@@ -129,6 +129,7 @@ def test_whole_object_before_a_torn_one_is_kept():
     ("data", "reason"),
     [
         (b"hello", "not JSON"),
+        (b"\x1c\xc2\xa0", "not JSON"),
         (b"[1, 2]", "not a JSON object"),
         (b'"text"', "not a JSON object"),
         (b"null", "not a JSON object"),

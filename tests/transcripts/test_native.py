@@ -150,13 +150,37 @@ def test_segment_whose_head_is_not_met_keeps_nothing():
     assert live_uuids(*BEFORE, boundary(meta), SUMMARY, user("u3", "go", "s1")) == ["s1", "u3"]
 
 
-def test_walk_along_a_segment_ends_on_cycles_and_lost_parents():
-    records = stored(read_objects(user("u1", "a", "u2"), user("u2", "b", "GONE"), user("u3", "c", "u3"))[1])
-    found = native_boundary(
-        stored(read_objects(boundary({"preservedSegment": {"headUuid": "u1", "tailUuid": "u3"}}))[1])[0]
-    )
+def segment(head: str, tail: str, *objects: dict[str, Any]) -> tuple[str, ...]:
+    meta = {"preservedSegment": {"headUuid": head, "tailUuid": tail}}
+    found = native_boundary(stored(read_objects(boundary(meta))[1])[0])
     assert found
-    assert expand_preserved(found, records) == ("u1", "u2", "u3")
+    return expand_preserved(found, stored(read_objects(*objects)[1]))
+
+
+def test_segment_holds_the_results_of_parallel_calls():
+    parallel = (
+        user("u1", "go"),
+        answer("a1", "M1", call("t1"), "u1"),
+        answer("a2", "M1", call("t2"), "a1"),
+        user("r1", [result("t1")], "a1"),
+        HOOK | {"parentUuid": "a2"},
+        user("r2", [result("t2")], "h1"),
+        user("w1", "a prompt that was taken back", "r2"),
+        answer("a3", "M2", text("done"), "r2"),
+    )
+    assert segment("a1", "a3", *parallel) == ("a1", "a2", "r1", "r2", "a3")
+
+
+def test_segment_goes_on_over_cycles_and_lost_parents():
+    lines = (user("u1", "a", "u2"), user("u2", "b", "GONE"), user("u3", "c", "u3"))
+    assert segment("u1", "u3", *lines) == ("u1", "u2", "u3")
+
+
+def test_segment_that_cannot_be_known_keeps_nothing():
+    lines = (user("u1", "a"), user("u2", "b"), user("u3", "c", "u2"))
+    assert segment("u1", "u3", *lines) == ()
+    assert segment("u3", "u1", *lines) == ()
+    assert segment("u2", "GONE", *lines) == ()
 
 
 def test_rewound_compaction_does_not_count():

@@ -78,8 +78,11 @@ def test_known_format_that_cannot_be_read_is_named(shared: Path, folder: str):
         (b"[1, 2, 3]", None),
         (b'["role", "content"]', None),
         (b'{"a":{"role":"user","content":"x"}}', None),
+        (b'{"n":1}\n' * 100 + b'{"role":"user","content":"x"}', None),
+        (b'{"a":"' + b"x" * (1 << 22) + b'","role":"user","content":"x"}', None),
         (b"", None),
     ],
+    ids=range(23),
 )
 def test_format_is_told_by_content(data: bytes, name: str | None):
     assert sniff(data) == name
