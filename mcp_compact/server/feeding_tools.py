@@ -1,0 +1,147 @@
+"""Tools that bring a conversation in."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any
+
+from anyio import to_thread
+from mcp.server.mcpserver import Context
+from mcp.types import CallToolResult
+from pydantic import Field, WithJsonSchema
+
+from mcp_compact.errors import CallerError
+from mcp_compact.ports.store import SessionFacts
+from mcp_compact.server.answers import answer
+from mcp_compact.server.backend import Backend
+from mcp_compact.server.errors import checked
+from mcp_compact.server.progress import with_progress
+from mcp_compact.server.roots import readable_path
+from mcp_compact.server.schemas import Count, Limit, Session, Text, answer_model, as_json
+from mcp_compact.server.sessions import serving, session_of
+from mcp_compact.server.toolbox import ToolFacts
+from mcp_compact.service.prepare import Progress
+from mcp_compact.service.results import AppendResult, ImportResult, Status
+
+MAX_NAMED = 100
+"""Names in an answer: an append of thousands of messages must not fill the context that it is to relieve."""
+
+# Both forms are told to clients: some can only send a list as text.
+Messages = Annotated[
+    Any,
+    WithJsonSchema({"anyOf": [{"type": "array", "items": {"type": "object"}}, {"type": "string"}]}),
+    Field(description="API messages {role, content} or transcript records; a list, or the list as JSON text."),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Fullness:
+    """How full the context is now."""
+
+    tokens: int
+    percent: int
+    level: str
+    should_compact: bool
+    compact_at: int
+    context_window: int
+    live_messages: int
+
+
+AppendAnswer = answer_model(AppendResult, status=Fullness)
+ImportAnswer = answer_model(ImportResult, status=Fullness)
+
+
+async def append_messages(
+    ctx: Context[Backend],
+    messages: Messages,
+    session_id: Session = "",
+    model: Text = "",
+    context_window: Count = 0,
+    overhead_tokens: Annotated[Limit, Field(description="Of system prompt and tools.")] = -1,
+) -> Annotated[CallToolResult, AppendAnswer]:
+    """Store new messages of a conversation; sent again, they are recognised. An unknown session_id makes a session.
+
+    Answers how full the context is.
+    """
+    listed = message_list(messages)
+    place = ctx.request_context.lifespan_context.place
+    service, session = await session_of(ctx, session_id)
+    facts = SessionFacts(
+        model=model or None,
+        context_window=context_window if context_window > 0 else None,
+        overhead_tokens=overhead_tokens if overhead_tokens >= 0 else None,
+        cwd=str(place.cwd) if place.cwd else None,
+    )
+    result = await service.append_messages(listed, session, facts)
+    data = _with_fullness(as_json(result), result.status)
+    line = f"{result.stored} stored, {result.known} known already; {_fullness_line(result.status)}"
+    return answer(ctx, _named(data, "uuids"), line)
+
+
+def message_list(value: Any) -> Any:  # noqa: ANN401 - the service says what is no message
+    """The messages of a call, those given as JSON text parsed. Raises CallerError `bad_messages`."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return checked({"messages": json.loads(value)})["messages"]
+    except (ValueError, RecursionError):
+        hint = 'Send [{"role": "user", "content": "..."}], as a list or as JSON text.'
+        raise CallerError("bad_messages", "messages is text, but no JSON.", hint) from None
+
+
+async def import_transcript(
+    ctx: Context[Backend],
+    path: Annotated[Text, Field(description="A file in this project or among its client's transcripts.")] = "",
+    content: Annotated[Text, Field(description="Or the transcript's text.")] = "",
+    format: Annotated[Text, Field(description="claude-code or anthropic; default: found out.")] = "",
+    session_id: Annotated[Text, Field(description="Default: the transcript's own.")] = "",
+) -> Annotated[CallToolResult, ImportAnswer]:
+    """Import a transcript file (or its text) and answer its session_id. Repeating it adds only what is new."""
+    if bool(path.strip()) == bool(content):
+        raise CallerError("path_or_content", "Exactly one of path and content is needed.", "Pass the file's path.")
+    service = await serving(ctx)
+    if content:
+        result = await service.import_content(content, format_name=format, session_id=session_id)
+    else:
+        place = ctx.request_context.lifespan_context.place
+        real = await to_thread.run_sync(readable_path, path, place.roots, place.cwd)
+        work = partial(service.import_file, real, format_name=format, session_id=session_id)
+
+        async def run(progress: Progress) -> ImportResult:
+            return await work(progress=progress)
+
+        result = await with_progress(ctx, run)
+    data = _with_fullness(as_json(result), result.status)
+    line = f"{result.session_id}: {result.messages} messages, {result.stored} new; {_fullness_line(result.status)}"
+    return answer(ctx, _named(data, "children"), line)
+
+
+def _with_fullness(data: dict[str, Any], status: Status) -> dict[str, Any]:
+    fields = Fullness.__dataclass_fields__
+    warnings = [*data.get("warnings", ()), *status.warnings]
+    return (
+        data
+        | {"status": {name: getattr(status, name) for name in fields}}
+        | ({"warnings": warnings} if warnings else {})
+    )
+
+
+def _fullness_line(status: Status) -> str:
+    due = "; compaction is due" if status.should_compact else ""
+    return f"{status.tokens} of {status.context_window} tokens ({status.percent} %){due}"
+
+
+def _named(data: dict[str, Any], name: str) -> dict[str, Any]:
+    names = data.get(name, ())
+    if len(names) <= MAX_NAMED:
+        return data
+    note = f"{name}: only the last {MAX_NAMED} of {len(names)} are named"
+    return data | {name: names[-MAX_NAMED:], "warnings": [*data.get("warnings", ()), note]}
+
+
+FEEDING_TOOLS = (
+    ToolFacts(append_messages, "Append messages", "core"),
+    ToolFacts(import_transcript, "Import a transcript", "core"),
+)

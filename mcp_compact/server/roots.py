@@ -1,0 +1,46 @@
+"""Which files may be read by path: those inside of the roots, links and `..` followed first."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from mcp_compact.errors import CallerError
+
+NAMED_IN_ERRORS = 5
+SHOWN_CHARS = 300
+
+
+def default_roots(cwd: Path) -> tuple[Path, ...]:
+    """The working directory, and where Claude Code keeps the transcripts of that project."""
+    try:
+        projects = Path.home() / ".claude" / "projects"
+    except RuntimeError:
+        return (cwd,)
+    return (cwd, projects / project_slug(cwd))
+
+
+def project_slug(cwd: Path) -> str:
+    """The name that Claude Code gives the folder of a project's transcripts."""
+    return re.sub(r"[^A-Za-z0-9]", "-", str(cwd))
+
+
+def readable_path(text: str, roots: tuple[Path, ...], cwd: Path | None) -> Path:
+    """The real path of a file that may be read. Whether it exists outside of the roots is not told."""
+    if not roots or cwd is None:
+        raise CallerError("no_roots", "This server reads no files by path.", "Pass the transcript's text as content.")
+    try:
+        path = (cwd / Path(text).expanduser()).resolve()
+        real_roots = [root.resolve() for root in roots]
+    except (OSError, RuntimeError, ValueError) as error:
+        raise CallerError("bad_path", f"{text[:SHOWN_CHARS]!r} is no usable path.", "Pass a path to a file.") from error
+    if not any(path.is_relative_to(root) for root in real_roots):
+        named = ", ".join(str(root) for root in roots[:NAMED_IN_ERRORS])
+        raise CallerError(
+            "outside_roots",
+            f"{text[:SHOWN_CHARS]!r} lies outside of the folders that may be read ({named}).",
+            "Name its folder in the setting MCP_COMPACT_ROOTS, or pass the transcript's text as content.",
+        )
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise CallerError("not_a_file", f"{text[:SHOWN_CHARS]!r} is a device or a pipe.", "Pass a path to a file.")
+    return path

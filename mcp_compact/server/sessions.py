@@ -1,0 +1,56 @@
+"""Which session a call means: the one it names, else the only one at work in the server's folder. Never a guess."""
+
+from __future__ import annotations
+
+from mcp.server.mcpserver import Context
+
+from mcp_compact.errors import CallerError
+from mcp_compact.messages.codec import parse_time
+from mcp_compact.server.backend import Backend
+from mcp_compact.service.results import SessionLine
+from mcp_compact.service.service import Service
+
+ACTIVE_MS = 10 * 60_000
+LOOKED_AT = 200
+NAMED_IN_ERRORS = 8
+
+
+async def serving(ctx: Context[Backend]) -> Service:
+    """The service behind a call."""
+    return await ctx.request_context.lifespan_context.service()
+
+
+async def session_of(ctx: Context[Backend], session_id: str) -> tuple[Service, str]:
+    """The service and the session that a call means. Raises CallerError `which_session` with the candidates."""
+    service = await serving(ctx)
+    if session_id.strip():
+        return service, session_id
+    place = ctx.request_context.lifespan_context.place
+    if place.cwd is None:
+        raise CallerError("which_session", "session_id is required over a network.", "Pass the session's id.")
+    # A sub-agent's session is part of its parent's work and is meant only where it is named.
+    lines = [line for line in await service.sessions(cwd=str(place.cwd), limit=LOOKED_AT) if not line.parent_session_id]
+    since = service.deps.clock.now_ms() - ACTIVE_MS
+    active = [line for line in lines if (parse_time(line.updated) or 0) >= since]
+    if len(active) == 1:
+        return service, active[0].session_id
+    raise _which(active, lines)
+
+
+def _which(active: list[SessionLine], lines: list[SessionLine]) -> CallerError:
+    if not lines:
+        return CallerError(
+            "which_session",
+            "No session is known for this folder.",
+            "Pass session_id; append_messages or import_transcript makes one.",
+        )
+    why = "Several sessions were" if active else "No session was"
+    named = "; ".join(_candidate(line) for line in (active or lines)[:NAMED_IN_ERRORS])
+    return CallerError(
+        "which_session", f"{why} active in this folder in the last 10 minutes.", f"Pass session_id, one of: {named}."
+    )
+
+
+def _candidate(line: SessionLine) -> str:
+    title = f" ({line.title[:40]!r}, {line.updated})" if line.title else f" ({line.updated})"
+    return line.session_id + title

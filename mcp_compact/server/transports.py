@@ -1,0 +1,67 @@
+"""How clients reach the server. Standard output carries the protocol and nothing else; logs go to standard error."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+
+import anyio
+from mcp.server.stdio import stdio_server
+
+from mcp_compact.config import Settings, load_settings
+from mcp_compact.errors import CallerError
+from mcp_compact.server.app import CompactServer, build_server
+from mcp_compact.server.stdio import Answers, Requests
+
+TRANSPORTS = ("stdio",)
+GRACE_S = 4.0
+"""How long calls that cannot be stopped (a count in a thread) may go on once the client has left."""
+
+
+def serve(transport: str = "stdio", *, profile: str = "core", settings: Settings | None = None) -> int:
+    """Serve until the client leaves; the exit code. Raises CallerError for a transport that there is not."""
+    if transport not in TRANSPORTS:
+        raise CallerError(
+            "bad_transport", f"There is no transport {transport[:40]!r}.", f"Use {', '.join(TRANSPORTS)}."
+        )
+    return serve_stdio(settings, profile=profile)
+
+
+def serve_stdio(settings: Settings | None = None, *, profile: str = "core") -> int:
+    """Serve one client over standard input and output until input ends; the exit code."""
+    known = settings or load_settings()
+    logging.basicConfig(level=known.log_level, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    # What was acknowledged is on disk, so an interrupt may end the process at once; a thread that
+    # waits for a line of input could not be ended otherwise.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        anyio.run(_stdio, known, profile)
+    except* (BrokenPipeError, ConnectionResetError):
+        # The client closed its end before it had read everything.
+        _leave_soon()
+    return 0
+
+
+async def _stdio(settings: Settings, profile: str) -> None:
+    answered = anyio.Event()
+    server = build_server(settings, profile=profile, answered=answered)
+    async with stdio_server() as (read, write):
+        answers = Answers(write, answered.set)
+        await run_streams(server, Requests(read, answers, _leave_soon), answers)
+
+
+async def run_streams(server: CompactServer, requests: Requests, answers: Answers) -> None:
+    """Serve one connection over a pair of streams."""
+    # The SDK's server has no public way to be run over given streams in both eras.
+    inner = server._lowlevel_server  # noqa: SLF001
+    await inner.run(requests, answers, inner.create_initialization_options())
+
+
+def _leave_soon() -> None:
+    """End the process after a while, should a thread that cannot be stopped still be at work by then."""
+    timer = threading.Timer(GRACE_S, os._exit, (0,))
+    timer.daemon = True
+    timer.start()

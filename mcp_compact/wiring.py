@@ -1,0 +1,86 @@
+"""The composition root: settings in, a service out. Database and tokenizer are imported when they are first needed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import cache
+
+import anyio
+
+from mcp_compact.config import Settings, load_settings
+from mcp_compact.ports.clock import Clock
+from mcp_compact.ports.store import Store
+from mcp_compact.ports.tokenizer import Tokenizer
+from mcp_compact.service.deps import Deps
+from mcp_compact.service.service import LOCAL, Service
+
+
+@asynccontextmanager
+async def open_service(settings: Settings | None = None, *, namespace: str = LOCAL) -> AsyncIterator[Service]:
+    """Every verb of the product over the archive that the settings name; closes it at the end.
+
+    May be entered several times at once in a process: all share one archive, the last one out closes it.
+    Raises ServerError where the archive cannot be opened.
+    """
+    known = settings or load_settings()
+    async with _shared_store(known) as store:
+        yield Service(Deps(store, tokenizer(), system_clock(), known), namespace)
+
+
+@cache
+def tokenizer() -> Tokenizer:
+    """The process's one tokenizer, cold: its vocabulary takes 80 MB and half a second to load."""
+    from mcp_compact.adapters.tokenizers import O200kTokenizer  # noqa: PLC0415 - loaded on first use
+
+    return O200kTokenizer()
+
+
+def system_clock() -> Clock:
+    """This machine's clock."""
+    from mcp_compact.adapters.system import SystemClock  # noqa: PLC0415 - adapters are loaded on first use
+
+    return SystemClock()
+
+
+@dataclass(slots=True)
+class _Shared:
+    """An archive that is open, or about to be, and how many use it."""
+
+    lock: anyio.Lock = field(default_factory=anyio.Lock)
+    stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+    stores: list[Store] = field(default_factory=list)
+    """Empty until it is open."""
+    users: int = 0
+
+
+_open: dict[str, _Shared] = {}
+"""By file. A server's lifespan may run once a connection, so a process must not open its archive once a lifespan."""
+
+
+@asynccontextmanager
+async def _shared_store(settings: Settings) -> AsyncIterator[Store]:
+    name = str(settings.db)
+    shared = _open.setdefault(name, _Shared())
+    shared.users += 1
+    try:
+        yield await _store_of(shared, settings)
+    finally:
+        shared.users -= 1
+        if shared.users == 0:
+            # Out of the table before the first await: whoever comes meanwhile opens the file anew.
+            _open.pop(name, None)
+            with anyio.CancelScope(shield=True):
+                await shared.stack.aclose()
+
+
+async def _store_of(shared: _Shared, settings: Settings) -> Store:
+    from mcp_compact.adapters.sqlite.store import open_store  # noqa: PLC0415 - loads aiosqlite, on first use
+
+    # Half an opened connection would keep the process from ending.
+    with anyio.CancelScope(shield=True):
+        async with shared.lock:
+            if not shared.stores:
+                shared.stores.append(await shared.stack.enter_async_context(open_store(settings.db)))
+    return shared.stores[0]
