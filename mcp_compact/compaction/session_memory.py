@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from mcp_compact.compaction.cuts import NOTHING_COVERED, calculate_messages_to_keep_index, index_of_mark, total
 from mcp_compact.compaction.extract import Material, extract
+from mcp_compact.compaction.fitting import fit
 from mcp_compact.compaction.plan import Cleared, CompactionPlan, Declined, Loss, MemoryUpdate, ServiceText, Span
 from mcp_compact.compaction.policy import Policy, TailLimits, levels, tail_limits
 from mcp_compact.compaction.request import CompactRequest, Loaded, Surroundings
 from mcp_compact.compaction.snapshot import Snapshot
 from mcp_compact.compaction.tail import clear_largest
 from mcp_compact.compaction.wording import standing_instructions, summary_message
-from mcp_compact.messages.memory_document import MemoryDocument, fit, is_empty, parse
+from mcp_compact.messages.memory_document import MemoryDocument, is_empty, parse
 from mcp_compact.messages.message import Entry, Record
 from mcp_compact.messages.weights import NOTHING, UNITS_PER_TOKEN, Weight
 
