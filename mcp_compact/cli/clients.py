@@ -1,0 +1,84 @@
+"""Which coding agents are here, and the one command that gives each of them this server."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+NAME = "mcp-compact"
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """What to do next: `how` says it in a few words, `command` is to be pasted as it stands."""
+
+    client: str
+    how: str
+    command: str
+    others: tuple[str, ...] = ()
+    """Other clients that were found here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A coding agent: its program, its folders below the home directory, and how it takes a server."""
+
+    name: str
+    programs: tuple[str, ...]
+    folders: tuple[str, ...]
+    command: Callable[[list[str]], str]
+    how: str = "Run"
+
+
+def _words(*before: str) -> Callable[[list[str]], str]:
+    return lambda server: shlex.join([*before, *server])
+
+
+def _stdio(server: list[str]) -> dict[str, object]:
+    return {"command": server[0], "args": server[1:]}
+
+
+def generic(server: list[str]) -> str:
+    """The entry that most clients understand."""
+    return json.dumps({"mcpServers": {NAME: _stdio(server)}})
+
+
+def _opencode(server: list[str]) -> str:
+    return json.dumps({"mcp": {NAME: {"type": "local", "command": server, "enabled": True}}})
+
+
+def _vs_code(server: list[str]) -> str:
+    return shlex.join(["code", "--add-mcp", json.dumps({"name": NAME, **_stdio(server)})])
+
+
+CLIENTS = (
+    Client("Claude Code", ("claude",), (".claude",), _words("claude", "mcp", "add", "--scope", "user", NAME, "--")),
+    Client("Codex", ("codex",), (".codex",), _words("codex", "mcp", "add", NAME, "--")),
+    Client("Gemini CLI", ("gemini",), (".gemini",), _words("gemini", "mcp", "add", "-s", "user", NAME)),
+    Client("opencode", ("opencode",), (".config/opencode",), _opencode, "Put into ~/.config/opencode/opencode.json"),
+    Client("Cursor", ("cursor",), (".cursor",), generic, "Put into ~/.cursor/mcp.json"),
+    Client("VS Code", ("code",), (".vscode", ".config/Code"), _vs_code),
+)
+
+
+def next_step(home: Path, which: Callable[[str], str | None] = shutil.which) -> NextStep:
+    """The next step for the first client that is here: by its program, else by its folder; else for any client."""
+    found = [c for c in CLIENTS if any(map(which, c.programs))]
+    found += [c for c in CLIENTS if c not in found and any((home / folder).is_dir() for folder in c.folders)]
+    server = server_command(which)
+    if not found:
+        return NextStep("", "Put into the MCP settings of your client", generic(server))
+    first = found[0]
+    return NextStep(first.name, first.how, first.command(server), tuple(c.name for c in found[1:]))
+
+
+def server_command(which: Callable[[str], str | None] = shutil.which) -> list[str]:
+    """How a client starts this server: the program beside this Python, else the one on the path, else Python."""
+    beside = [Path(sys.executable).parent / name for name in (NAME, f"{NAME}.exe")]
+    own = next((str(path) for path in beside if path.is_file()), None) or which(NAME)
+    return [own, "serve"] if own else [sys.executable, "-m", "mcp_compact", "serve"]

@@ -1,0 +1,131 @@
+"""`mcp-compact compact`: a transcript or message list on disk or stdin, without a server."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from mcp_compact.cli.files import about_file, readable_file
+from mcp_compact.cli.output import plain, print_json, write_whole
+from mcp_compact.cli.terminal import Terminal, terminal
+from mcp_compact.errors import CallerError
+
+CHUNK_BYTES = 1 << 20
+STDIN = "-"
+MEMORY_LINES = 12
+LISTED_WARNINGS = 8
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compact a file; the messages go to OUT or stdout, what was done is said beside them."""
+    from mcp_compact.config import load_settings
+    from mcp_compact.library import compact_transcript
+    from mcp_compact.transcripts.registry import output_format
+
+    if arguments.format:
+        output_format(arguments.format)
+    settings = load_settings()
+    name = "stdin" if arguments.file == STDIN else arguments.file
+    path = None if arguments.file == STDIN else readable_file(arguments.file)
+    try:
+        result = compact_transcript(
+            _chunks(path, settings.max_file_bytes),
+            output=arguments.format or "",
+            target_tokens=arguments.target,
+            context_window=settings.context_window,
+            policy=settings.policy,
+        )
+    except CallerError as error:
+        raise about_file(error, name) from error
+    _hand_over(result, arguments, name)
+    return 0
+
+
+def _chunks(path: Path | None, most_bytes: int) -> Iterator[bytes]:
+    if path is None:
+        yield from _limited(sys.stdin.buffer, most_bytes)
+        return
+    with path.open("rb") as stream:
+        yield from _limited(stream, most_bytes)
+
+
+def _limited(stream: BinaryIO, most_bytes: int) -> Iterator[bytes]:
+    left = most_bytes
+    while chunk := stream.read(CHUNK_BYTES):
+        left -= len(chunk)
+        if left < 0:
+            raise CallerError(
+                "file_too_large",
+                f"The transcript is larger than {most_bytes // 1024**2:,} MB.",
+                "Raise MCP_COMPACT_MAX_FILE_MB to read it all the same.",
+            )
+        yield chunk
+
+
+def _hand_over(result: Any, arguments: argparse.Namespace, name: str) -> None:  # noqa: ANN401 (a FileResult)
+    content = encoded(result.messages, result.format)
+    if arguments.output:
+        write_whole(Path(arguments.output).expanduser(), content)
+    if arguments.json:
+        print_json(report_json(result, name, arguments.output or ""))
+        return
+    if not arguments.output:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        sys.stdout.flush()
+    lines = report_lines(result, name, terminal("stderr"), arguments.output or "")
+    print("\n".join(lines), file=sys.stderr)
+
+
+def encoded(messages: Sequence[Mapping[str, Any]], format_name: str) -> bytes:
+    """Messages as a file: a JSON list, a message a line; JSON lines for Claude Code."""
+    from mcp_compact.messages.codec import clean
+
+    lines = [json.dumps(clean(item), ensure_ascii=False, separators=(",", ":")) for item in messages]
+    if format_name == "claude-code":
+        return "".join(f"{line}\n" for line in lines).encode()
+    return ("[\n" + ",\n".join(lines) + "\n]\n").encode()
+
+
+def report_json(result: Any, name: str, output: str) -> dict[str, Any]:  # noqa: ANN401 (a FileResult)
+    """Everything that is known of one compaction, but not the messages."""
+    report = plain(result.report)
+    return {
+        "source": name,
+        "output": output,
+        "format": result.format,
+        "session_id": result.session_id,
+        "messages": len(result.messages),
+        **report,
+        "read": result.read.as_json(),
+    }
+
+
+def report_lines(result: Any, name: str, screen: Terminal, output: str) -> list[str]:  # noqa: ANN401 (a FileResult)
+    """What was done, to be read: figures, the picture, what was kept, the memory's beginning, warnings."""
+    from mcp_compact.cli.account import kept_lines, outcome_line, reading_lines, warning_lines
+    from mcp_compact.cli.picture import comparison
+    from mcp_compact.cli.text import shown
+
+    report = result.report
+    lines = [screen.bold(f"{shown(name)}: {outcome_line(report)}")]
+    lines += ["", *comparison(report.before, report.after, screen), ""]
+    if report.status == "compacted":
+        lines += kept_lines(report)
+        head = report.memory.splitlines()
+        lines += ["", screen.bold("The memory begins:"), *_head(head, screen)]
+    lines += warning_lines([*reading_lines(result.read), *report.warnings], LISTED_WARNINGS)
+    if output:
+        lines += ["", f"Written to {shown(output)}."]
+    return lines
+
+
+def _head(text: Sequence[str], screen: Terminal) -> list[str]:
+    from mcp_compact.cli.text import cut, shown_line
+
+    lines = [f"  {cut(shown_line(line), screen.columns - 2)}" for line in text[:MEMORY_LINES]]
+    return [*lines, screen.faint(f"  ... {len(text) - MEMORY_LINES} more lines")] if len(text) > MEMORY_LINES else lines

@@ -1,0 +1,221 @@
+"""`mcp-compact doctor`: is everything in order, and what to do where it is not."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sqlite3
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from mcp_compact import __version__
+from mcp_compact.cli.environment import value_of
+from mcp_compact.cli.output import print_json
+from mcp_compact.cli.terminal import Terminal, terminal
+from mcp_compact.cli.text import count, shown, size, wrapped
+from mcp_compact.config import Settings, load_settings
+from mcp_compact.errors import CompactError
+
+OK, NOTE, BROKEN = "ok", "note", "broken"
+MARKS = {OK: ("ok", "32"), NOTE: ("note", "33"), BROKEN: ("BROKEN", "31")}
+PACKAGES = ("mcp", "anyio", "pydantic", "tiktoken", "aiosqlite")
+CHECK_POINT_FIXED = (3, 51, 3)
+CLIENTS_OWN = ("ENABLE_CLAUDE_CODE_SM_COMPACT", "DISABLE_CLAUDE_CODE_SM_COMPACT")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was looked at, how it is (`ok`, `note` or `broken`), and what to do."""
+
+    check: str
+    state: str
+    text: str
+    todo: str = ""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check everything; 1 if something is broken."""
+    settings = load_settings()
+    screen, found = terminal(), []
+    for item in findings(settings):
+        found.append(item)
+        if not arguments.json:
+            print("\n".join(finding_lines(item, screen)), flush=True)
+    broken = any(item.state == BROKEN for item in found)
+    notes = sum(item.state == NOTE for item in found)
+    if arguments.json:
+        print_json({"ok": not broken, "version": __version__, "findings": found})
+    else:
+        print("\nSomething is broken: see above." if broken else f"\nNothing is broken ({count(notes, 'note')}).")
+    return 1 if broken else 0
+
+
+def finding_lines(item: Finding, screen: Terminal) -> list[str]:
+    """A finding to be read."""
+    mark, code = MARKS[item.state]
+    first, *rest = wrapped(shown(item.text), screen.columns - 20) or [""]
+    out = [f"{screen.paint(f'{mark:<6}', code)} {item.check:<12} {first}", *(f"{'':<20}{line}" for line in rest)]
+    return [*out, *wrapped(shown(item.todo), screen.columns, f"{'':<20}")] if item.todo else out
+
+
+def findings(settings: Settings) -> Iterator[Finding]:
+    """Every check in turn; none stops the others."""
+    yield Finding("version", OK, f"mcp-compact {__version__}, Python {platform.python_version()} ({sys.executable})")
+    yield _packages()
+    yield _sqlite()
+    yield from _database(settings)
+    yield _tokenizer()
+    yield from _settings(settings)
+    yield _roots(settings)
+
+
+def _packages() -> Finding:
+    known, missing = [], []
+    for name in PACKAGES:
+        try:
+            known.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            missing.append(name)
+    if missing:
+        return Finding("packages", BROKEN, f"missing: {', '.join(missing)}", "Install mcp-compact again.")
+    return Finding("packages", OK, ", ".join(known))
+
+
+def _sqlite() -> Finding:
+    text = f"SQLite {sqlite3.sqlite_version}"
+    if sqlite3.sqlite_version_info >= CHECK_POINT_FIXED:
+        return Finding("sqlite", OK, text)
+    return Finding(
+        "sqlite",
+        NOTE,
+        f"{text}: before 3.51.3 a file may be damaged, very rarely, when several processes check-point it at the "
+        "same moment; mcp-compact therefore check-points only under a lock of its own",
+        "Nothing must be done. Do not open the archive for writing with other programs while a server runs; a newer "
+        "Python or system brings a newer SQLite.",
+    )
+
+
+# ---------------------------------------------------------------- the archive
+
+
+def _database(settings: Settings) -> Iterator[Finding]:
+    path = settings.db
+    if not path.exists():
+        yield _no_database(path)
+        return
+    if not path.is_file():
+        yield Finding("archive", BROKEN, f"{path} is no file", "Let MCP_COMPACT_DB name a file.")
+        return
+    yield Finding("archive", OK, f"{path}, {_sizes(path)}")
+    yield _permissions(path)
+    checked = _quick_check(path)
+    yield checked
+    if checked.state != BROKEN:
+        yield _opened(settings)
+
+
+def _no_database(path: Path) -> Finding:
+    folder = next((parent for parent in path.parents if parent.exists()), path.parent)
+    if not _may_write(folder):
+        return Finding("archive", BROKEN, f"{path} cannot be made: {folder} may not be written to",
+                       "Give the folder to yourself, or let MCP_COMPACT_DB name another file.")  # fmt: skip
+    return Finding("archive", NOTE, f"none yet; it will be {path}", "`mcp-compact import PATH` or a server makes it.")
+
+
+def _may_write(folder: Path) -> bool:
+    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+
+
+def _sizes(path: Path) -> str:
+    wal = path.with_name(path.name + "-wal")
+    waiting = f" and {size(wal.stat().st_size)} in its -wal file" if wal.exists() else ""
+    return size(path.stat().st_size) + waiting
+
+
+def _permissions(path: Path) -> Finding:
+    mode = path.stat().st_mode & 0o777
+    if not _may_write(path.parent):
+        return Finding("permissions", BROKEN, f"the folder {path.parent} may not be written to",
+                       "SQLite needs to write beside the file: give the folder to yourself.")  # fmt: skip
+    if mode & 0o077 and sys.platform != "win32":
+        return Finding("permissions", BROKEN, f"{mode:04o}: others may read what was said", f"Run: chmod 600 {path}")
+    return Finding("permissions", OK, f"{mode:04o}, for its owner alone")
+
+
+def _quick_check(path: Path) -> Finding:
+    todo = "Move the file away together with its -wal and -shm files, or restore a backup; a new one is made."
+    try:
+        conn = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=5)
+        try:
+            said = [str(row[0]) for row in conn.execute("PRAGMA quick_check(5)")]
+        finally:
+            conn.close()
+    except sqlite3.OperationalError as error:
+        return Finding(
+            "quick check", BROKEN, f"the file cannot be read: {error}", "Check its permissions and its disk."
+        )
+    except sqlite3.DatabaseError as error:
+        return Finding("quick check", BROKEN, f"the file is damaged or no archive: {error}", todo)
+    if said != ["ok"]:
+        return Finding("quick check", BROKEN, f"the file is damaged: {'; '.join(said)[:300]}", todo)
+    return Finding("quick check", OK, "the file is sound")
+
+
+def _opened(settings: Settings) -> Finding:
+    """Does the archive open as the server opens it, and what is in it?"""
+    from mcp_compact.cli.archive import MOST_SESSIONS, ask
+
+    try:
+        lines = ask(lambda service: service.sessions(limit=MOST_SESSIONS), settings=settings)
+    except CompactError as error:
+        return Finding("contents", BROKEN, error.message, error.hint)
+    messages = sum(line.messages for line in lines)
+    return Finding("contents", OK, f"{count(len(lines), 'session')}, {count(messages, 'message')}")
+
+
+# ---------------------------------------------------------------- counting and settings
+
+
+def _tokenizer() -> Finding:
+    from mcp_compact.wiring import tokenizer
+
+    own = tokenizer()
+    own.warm()
+    if own.state == "ready":
+        return Finding("tokenizer", OK, f"{own.name}, loaded from the package: counts are exact")
+    return Finding("tokenizer", BROKEN, f"{own.name} cannot be loaded, counts are estimates: {own.reason}",
+                   "Install mcp-compact again, without its cache.")  # fmt: skip
+
+
+def _settings(settings: Settings) -> Iterator[Finding]:
+    for text in settings.warnings:
+        yield Finding("settings", NOTE, text, "`mcp-compact config` lists every setting.")
+    own = [name for name in CLIENTS_OWN if value_of(name)]
+    for name in dict.fromkeys([*settings.historic, *own]):
+        yield Finding(
+            "settings", NOTE, f"{name} is set: it counts here, and a client may read it itself (Claude Code does)",
+            _instead(name),
+        )  # fmt: skip
+    if not settings.warnings:
+        yield Finding("settings", OK, "every variable is known and its value is used")
+
+
+def _instead(name: str) -> str:
+    from mcp_compact.config import SETTINGS
+
+    own = next((item.name for item in SETTINGS if name in item.historic), "MCP_COMPACT_FLAG_SM_COMPACT")
+    return f"To set it for this server alone use {own}."
+
+
+def _roots(settings: Settings) -> Finding:
+    if settings.roots is None:
+        return Finding("roots", OK, f"by path the server reads {Path.cwd()} and the transcript folders of that project")
+    gone = [str(root) for root in settings.roots if not root.is_dir()]
+    if gone:
+        return Finding("roots", NOTE, f"MCP_COMPACT_ROOTS names folders that are not there: {', '.join(gone)}",
+                       "Make them, or take them out.")  # fmt: skip
+    return Finding("roots", OK, f"by path the server reads {', '.join(map(str, settings.roots))}")

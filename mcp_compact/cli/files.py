@@ -1,0 +1,49 @@
+"""Files that a person names: what can be wrong with them, said clearly."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from mcp_compact.errors import CallerError
+
+
+def readable_file(name: str) -> Path:
+    """The file of this name. Raises CallerError where it is missing, a folder, no plain file, unreadable or empty."""
+    path = Path(name).expanduser()
+    try:
+        facts = path.stat()
+    except FileNotFoundError:
+        raise CallerError("missing_file", f"There is no file {name!r}.", "Check the path.") from None
+    except (OSError, ValueError) as error:
+        raise CallerError("bad_path", f"{name[:200]!r} cannot be looked at: {error}.", "Check the path.") from None
+    if stat.S_ISDIR(facts.st_mode):
+        raise CallerError("is_folder", f"{name!r} is a folder.", "Name one transcript file in it.")
+    if not stat.S_ISREG(facts.st_mode):
+        raise CallerError(
+            "no_plain_file", f"{name!r} is no plain file.", "Name a transcript file, or pipe it to `compact -`."
+        )
+    if not os.access(path, os.R_OK):
+        raise CallerError("unreadable_file", f"{name!r} may not be read.", "Check its permissions.")
+    if facts.st_size == 0:
+        raise CallerError("empty_transcript", f"{name!r} is empty.", "Check that the transcript was written.")
+    return path.resolve()
+
+
+def about_file(error: CallerError, name: str) -> CallerError:
+    """The same error with the file's name before it, where it does not name it."""
+    if name in error.message:
+        return error
+    return CallerError(error.code, f"{name}: {error.message}", error.hint)
+
+
+def known_format(name: str) -> str:
+    """An input format that can be read, or empty (told from the content). Raises CallerError `unknown_format`."""
+    from mcp_compact.transcripts.registry import FORMATS
+
+    if name and name not in FORMATS:
+        raise CallerError(
+            "unknown_format", f"The format {name[:40]!r} is unknown.", f"There is {' and '.join(FORMATS)}."
+        )
+    return name

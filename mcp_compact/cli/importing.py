@@ -1,0 +1,105 @@
+"""`mcp-compact import`: a transcript into the archive, with a progress bar."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from mcp_compact.cli.account import warning_lines
+from mcp_compact.cli.archive import ask
+from mcp_compact.cli.files import about_file, known_format, readable_file
+from mcp_compact.cli.output import print_json
+from mcp_compact.cli.picture import bar
+from mcp_compact.cli.terminal import Terminal, is_screen, terminal
+from mcp_compact.cli.text import count, share, shown, size, tokens
+from mcp_compact.errors import CallerError
+from mcp_compact.service.results import ImportResult, Status
+from mcp_compact.service.service import Service
+
+BAR_COLUMNS = 30
+REDRAW_S = 0.1
+PLAIN_LINE_S = 10.0
+"""Where nobody watches, a line of progress comes so rarely."""
+LISTED = 10
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Import a transcript file."""
+    path = readable_file(arguments.path)
+    name = known_format(arguments.format)
+    progress = Progress(terminal("stderr"))
+
+    async def work(service: Service) -> ImportResult:
+        return await service.import_file(path, format_name=name, session_id=arguments.session, progress=progress)
+
+    try:
+        result = ask(work, create=True)
+    except CallerError as error:
+        raise about_file(error, arguments.path) from error
+    finally:
+        progress.end()
+    if arguments.json:
+        print_json(result)
+    else:
+        print("\n".join(import_lines(result)))
+    return 0
+
+
+def import_lines(result: ImportResult) -> list[str]:
+    """What an import brought, to be read."""
+    new = f"{count(result.stored, 'record')} stored" + (f", {result.known:,} known already" if result.known else "")
+    lines = [
+        f"Imported {count(result.messages, 'message')} ({result.format}): {new}.",
+        f"Session {shown(result.session_id)}: {fullness(result.status)}.",
+    ]
+    if result.children:
+        lines.append(f"{count(len(result.children), 'session')} of sub-agents beside it.")
+    if result.not_understood:
+        kinds = ", ".join(f"{number} {shown(kind)}" for kind, number in sorted(result.not_understood.items()))
+        lines.append(f"Kept, but without meaning here: {kinds}.")
+    if result.conflicts:
+        lines.append(f"{count(result.conflicts, 'record')} differed from what is stored under the same id; that stays.")
+    return [*lines, *warning_lines(problems_of(result), LISTED), f"Next: mcp-compact status {shown(result.session_id)}"]
+
+
+def fullness(state: Status) -> str:
+    """`84.2k of 200.0k tokens (42%), level ok`."""
+    used = share(state.tokens, state.context_window)
+    return f"{tokens(state.tokens)} of {tokens(state.context_window)} tokens ({used}), level {state.level}"
+
+
+def problems_of(result: ImportResult) -> list[str]:
+    """Lines that were not understood, and other warnings of the import."""
+    more = result.problem_count - len(result.problems)
+    return [*result.problems, *([f"and {count(more, 'more such line')}"] if more > 0 else []), *result.warnings]
+
+
+class Progress:
+    """A bar on stderr where somebody watches; else a line now and then. Called with done, total and what."""
+
+    def __init__(self, screen: Terminal) -> None:
+        self._screen = screen
+        self._watched = is_screen(sys.stderr)
+        self._last_s = time.monotonic()
+        self._drawn = 0
+
+    def __call__(self, done: int, total: int, what: str) -> None:
+        """Show how far it is; `total` 0 means unknown."""
+        now_s = time.monotonic()
+        if now_s - self._last_s < (REDRAW_S if self._watched else PLAIN_LINE_S):
+            return
+        self._last_s = now_s
+        if not self._watched:
+            print(f"{shown(what)}: {size(done)}" + (f" of {size(total)}" if total else ""), file=sys.stderr)
+            return
+        drawn = bar(min(done, total), total, BAR_COLUMNS, self._screen) if total else ""
+        line = f"{shown(what)} {drawn} {share(done, total) if total else size(done)}"[: self._screen.columns - 1]
+        print("\r" + line.ljust(self._drawn), end="", file=sys.stderr, flush=True)
+        self._drawn = len(line)
+
+    def end(self) -> None:
+        """Take the bar away."""
+        if self._drawn:
+            print("\r" + " " * self._drawn + "\r", end="", file=sys.stderr, flush=True)
+            self._drawn = 0

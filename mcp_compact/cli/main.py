@@ -1,0 +1,204 @@
+"""The command `mcp-compact`: its parser, and how a command ends. Loads no more than the command that is run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+from mcp_compact import __version__
+from mcp_compact.errors import CallerError, CompactError
+
+PROGRAM = "mcp-compact"
+DONE, OUR_FAULT, CALLERS_FAULT = 0, 1, 2
+INTERRUPTED, READER_GONE = 130, 141
+"""As a shell reports programs that end by an interrupt or a broken pipe."""
+
+Subparsers = argparse._SubParsersAction  # noqa: SLF001 (argparse gives its type no public name)
+TOKENS_HELP = "tokens that the result may have"
+JSON_HELP = "answer as one JSON object on stdout"
+SESSION_HELP = "its id, or the first characters of it (default: the last active one of this folder)"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; the exit code: 0 done, 1 our own failure, 2 what the caller can mend."""
+    from mcp_compact.cli.terminal import prepare_streams
+
+    prepare_streams()
+    try:
+        arguments = build_parser().parse_args(argv)
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else DONE
+    return _guarded(lambda: _run(arguments))
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    module, _, name = arguments.run.partition(":")
+    command: Callable[[argparse.Namespace], int] = getattr(import_module(module), name)
+    code = command(arguments)
+    sys.stdout.flush()
+    return code
+
+
+def _guarded(run: Callable[[], int]) -> int:
+    """The exit code of a command; expected failures become one message on stderr. Defects are left alone."""
+    try:
+        return run()
+    except BaseException as raised:
+        code = _exit_code(raised)
+        if code is None:
+            raise
+        return code
+
+
+def _exit_code(raised: BaseException) -> int | None:
+    match cause_of(raised):
+        case KeyboardInterrupt():
+            return INTERRUPTED
+        case BrokenPipeError():
+            from mcp_compact.cli.terminal import no_more_output
+
+            no_more_output()
+            return READER_GONE
+        case CompactError() as error:
+            complain(error.message, error.hint)
+            return CALLERS_FAULT if isinstance(error, CallerError) else OUR_FAULT
+        case OSError() as error:
+            complain(f"the system refused: {error}.", "Check the disk's free space and the permissions.")
+            return OUR_FAULT
+        case _:
+            return None
+
+
+def cause_of(raised: BaseException) -> BaseException:
+    """What was raised, taken out of the groups that tasks wrap around it."""
+    while isinstance(raised, BaseExceptionGroup) and len(raised.exceptions) == 1:
+        raised = raised.exceptions[0]
+    return raised
+
+
+def complain(message: str, hint: str = "") -> None:
+    """One message on stderr: what was wrong and where, then what to do."""
+    from mcp_compact.cli.text import shown
+
+    sys.stdout.flush()
+    print(f"{PROGRAM}: {shown(message)}", *([f"  {shown(hint)}"] if hint else []), sep="\n", file=sys.stderr)
+
+
+# ---------------------------------------------------------------- the parser
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM,
+        description="Keeps the conversations of agents inside their context window, and loses nothing for good.",
+        epilog=f"Start with `{PROGRAM} demo`. `{PROGRAM} COMMAND --help` says more of a command.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
+    for add in (_demo, _compact, _serve, _import, _status, _sessions, _search, _memory, _undo, _config, _doctor):
+        add(commands)
+    return parser
+
+
+def _command(commands: Subparsers[argparse.ArgumentParser], name: str, run: str, text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
+    )
+    parser.set_defaults(run=f"mcp_compact.cli.{run}")
+    return parser
+
+
+def _json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help=JSON_HELP)
+
+
+def _positive(text: str) -> int:
+    """A positive whole number, `_` and `,` between its digits allowed."""
+    try:
+        number = int(text.replace(",", "").replace("_", ""))
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no positive whole number")
+    return number
+
+
+def _demo(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    text = "watch a compaction: the real server, a real client, a temporary archive"
+    parser = _command(commands, "demo", "demo:run", text)
+    parser.add_argument("transcript", nargs="?", metavar="TRANSCRIPT", help="a transcript (default: a shipped sample)")
+    _json(parser)
+
+
+def _compact(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    parser = _command(commands, "compact", "compact_file:run", "compact a transcript or message list without a server")
+    parser.add_argument("file", metavar="FILE", help="the file, or - for stdin")
+    parser.add_argument("-o", "--output", metavar="OUT", help="where the messages go (default: stdout)")
+    parser.add_argument("--target", type=_positive, metavar="N", help=TOKENS_HELP)
+    parser.add_argument(
+        "--format", default="", metavar="F", help="of the result: anthropic, claude-code (default: as it is)"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="the report as one JSON object on stdout; messages only to OUT"
+    )
+
+
+def _serve(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    parser = _command(commands, "serve", "serving:run", "serve MCP over stdin and stdout, for a client to start")
+    parser.add_argument(
+        "--profile", choices=("agent", "core", "full"), default="core", help="which tools (default: core)"
+    )
+
+
+def _import(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    parser = _command(commands, "import", "importing:run", "import a transcript into the archive")
+    parser.add_argument("path", metavar="PATH", help="a transcript file")
+    parser.add_argument("--session", default="", metavar="ID", help="store it under this id (default: its own)")
+    parser.add_argument("--format", default="", metavar="F", help="its format (default: told from its content)")
+    _json(parser)
+
+
+def _status(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    parser = _command(commands, "status", "show:status", "how full a session's context is, and of what")
+    parser.add_argument("session", nargs="?", default="", metavar="SESSION", help=SESSION_HELP)
+    _json(parser)
+
+
+def _sessions(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    parser = _command(commands, "sessions", "show:sessions", "list the sessions of this folder, the last active first")
+    parser.add_argument("--all", action="store_true", help="of every folder")
+    parser.add_argument("--limit", type=_positive, default=50, metavar="N", help="so many at most (default: 50)")
+    _json(parser)
+
+
+def _search(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    parser = _command(commands, "search", "show:search", "find messages that hold all these words, the newest first")
+    parser.add_argument("text", nargs="+", metavar="TEXT", help="words, taken literally")
+    parser.add_argument("--session", default="", metavar="ID", help="only in this session")
+    parser.add_argument("--all", action="store_true", help="in every folder's sessions")
+    parser.add_argument("--limit", type=_positive, default=20, metavar="N", help="so many at most (default: 20)")
+    _json(parser)
+
+
+def _memory(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    parser = _command(commands, "memory", "show:memory", "show a session's memory")
+    parser.add_argument("session", nargs="?", default="", metavar="SESSION", help=SESSION_HELP)
+    _json(parser)
+
+
+def _undo(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    parser = _command(commands, "undo", "show:undo", "take back a session's last compaction")
+    parser.add_argument("session", metavar="SESSION", help="its id, or the first characters of it")
+    _json(parser)
+
+
+def _config(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    _json(_command(commands, "config", "configuration:run", "show every setting: its value, default and meaning"))
+
+
+def _doctor(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    _json(_command(commands, "doctor", "doctor:run", "check the installation and the archive, and say what to do"))

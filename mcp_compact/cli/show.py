@@ -1,0 +1,200 @@
+"""Short looks into the archive: status, sessions, search, memory; and undo."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from mcp_compact.cli.archive import ask, here, named_session, short_ids
+from mcp_compact.cli.output import print_json
+from mcp_compact.cli.picture import gauge, single
+from mcp_compact.cli.terminal import Terminal, terminal
+from mcp_compact.cli.text import age, count, cut, share, shown, shown_line, size, table, tokens
+from mcp_compact.messages.codec import parse_time
+from mcp_compact.service.results import Picture, SearchHit, SessionLine, Status
+from mcp_compact.service.service import Service
+
+LEVELS = {
+    "ok": "nothing to do",
+    "warning": "compaction will soon be due",
+    "compact": "compaction is due",
+    "hard": "compact now: the next answers may not fit",
+}
+
+
+# ---------------------------------------------------------------- status
+
+
+def status(arguments: argparse.Namespace) -> int:
+    """How full a session's context is, and of what."""
+
+    async def work(service: Service) -> tuple[Status, Picture, int]:
+        session_id = await named_session(service, arguments.session)
+        return await service.status(session_id), await service.picture(session_id), service.deps.clock.now_ms()
+
+    state, picture, now_ms = ask(work)
+    if arguments.json:
+        print_json({"status": state, "picture": picture})
+    else:
+        print("\n".join(status_lines(state, picture, now_ms, terminal())))
+    return 0
+
+
+def status_lines(state: Status, picture: Picture, now_ms: int, screen: Terminal) -> list[str]:
+    """A session's status to be read: the level, a bar of the window, the context by kind, counters."""
+    window = tokens(state.context_window) + ("" if state.window_known else " (assumed)")
+    used = share(state.tokens, state.context_window)
+    marks = (
+        f": warning at {tokens(state.warning_at)}",
+        f" | compaction at {tokens(state.compact_at)}",
+        f" hard stop at {tokens(state.hard_at)}",
+    )
+    lines = [
+        screen.bold(f"Session {shown(state.session_id)}") + (f"  {shown(state.model)}" if state.model else ""),
+        f"  {tokens(state.tokens)} of {window} tokens ({used}), level {state.level}: {LEVELS[state.level]}",
+        f"  {gauge(state.tokens, state.warning_at, state.compact_at, state.context_window, screen)}",
+        f"  {' '.join(marks)}",
+        "",
+        f"  The live context: {count(state.live_messages, 'message')}, {tokens(state.message_tokens)} tokens"
+        + (f", and {tokens(state.overhead_tokens)} of overhead" if state.overhead_tokens else ""),
+        *single(picture.slices, screen),
+        "",
+        f"  archive   {count(state.archived_records, 'record')}, {size(state.archived_bytes)}",
+        f"  memory    {_memory_line(state)}",
+        f"  compacted {_compactions(state, now_ms)}",
+    ]
+    return [*lines, *(f"  note      {cut(shown(text), 150)}" for text in state.warnings)]
+
+
+def _memory_line(state: Status) -> str:
+    if not state.memory_version:
+        return "none yet; a compaction writes it"
+    newer = count(state.uncovered_messages, "message")
+    return f"{tokens(state.memory_tokens)} tokens, version {state.memory_version}, {newer} since"
+
+
+def _compactions(state: Status, now_ms: int) -> str:
+    if not state.compactions:
+        return "never"
+    at_ms = parse_time(state.last_compaction)
+    times = "once" if state.compactions == 1 else f"{state.compactions} times"
+    return times + (f", last {age(at_ms, now_ms)}" if at_ms is not None else "")
+
+
+# ---------------------------------------------------------------- sessions
+
+
+def sessions(arguments: argparse.Namespace) -> int:
+    """List sessions."""
+
+    async def work(service: Service) -> tuple[list[SessionLine], int]:
+        lines = await service.sessions(cwd=None if arguments.all else here(), limit=arguments.limit)
+        return lines, service.deps.clock.now_ms()
+
+    lines, now_ms = ask(work)
+    if arguments.json:
+        print_json({"cwd": None if arguments.all else here(), "sessions": lines})
+        return 0
+    if not lines:
+        print("There is no session yet." if arguments.all else "No session of this folder; --all lists every folder's.")
+        return 0
+    print("\n".join(session_lines(lines, now_ms, terminal(), folders=arguments.all)))
+    if len(lines) == arguments.limit:
+        print(f"The last {arguments.limit}; --limit shows more.")
+    return 0
+
+
+def session_lines(lines: list[SessionLine], now_ms: int, screen: Terminal, *, folders: bool) -> list[str]:
+    """A table of sessions; sub-agents' sessions are indented."""
+    ids = short_ids(lines)
+    heading = ("session", "active", "messages", "tokens", "level", "title")
+    rows = [heading, *(_session_row(line, ids, now_ms, folders=folders) for line in lines)]
+    first, *rest = table(rows, right=(2, 3), columns=screen.columns, stretch=5)
+    return [screen.faint(first), *rest]
+
+
+def _session_row(line: SessionLine, ids: dict[str, str], now_ms: int, *, folders: bool) -> tuple[str, ...]:
+    at_ms = parse_time(line.updated)
+    title = shown(line.title) or "(no title)"
+    if folders and line.cwd:
+        title = f"{shown(line.cwd).rstrip('/').rsplit('/', 1)[-1]}: {title}"
+    return (
+        ("  " if line.parent_session_id else "") + shown(ids[line.session_id]),
+        age(at_ms, now_ms) if at_ms is not None else "",
+        f"{line.messages:,}",
+        tokens(line.tokens),
+        line.level,
+        title,
+    )
+
+
+# ---------------------------------------------------------------- search
+
+
+def search(arguments: argparse.Namespace) -> int:
+    """Find messages by their words."""
+    text = " ".join(arguments.text)
+
+    async def work(service: Service) -> tuple[Any, int]:
+        session_id = await named_session(service, arguments.session) if arguments.session else ""
+        cwd = None if arguments.all or session_id else here()
+        found = await service.search(text, session_id=session_id, limit=arguments.limit, cwd=cwd)
+        return found, service.deps.clock.now_ms()
+
+    found, now_ms = ask(work)
+    if arguments.json:
+        print_json(found)
+        return 0
+    if not found.hits:
+        narrow = not (arguments.all or arguments.session)
+        print("Nothing holds all of these words" + (" in this folder; --all searches every folder." if narrow else "."))
+    for hit in found.hits:
+        print("\n".join(hit_lines(hit, now_ms, terminal())))
+    for note in (found.note, "There is more: --limit shows it." if found.next_cursor else ""):
+        if note:
+            print(note)
+    return 0
+
+
+def hit_lines(hit: SearchHit, now_ms: int, screen: Terminal) -> list[str]:
+    """A hit: where it stands, and the words around it."""
+    at_ms = parse_time(hit.time)
+    where = "in the live context" if hit.in_context else "in the archive only"
+    head = [hit.session_id, hit.tool or hit.role, age(at_ms, now_ms) if at_ms is not None else "", where, hit.uuid]
+    title = "  ".join(shown(part) for part in head if part)
+    return [screen.faint(cut(title, 150)), f"  {cut(shown(hit.snippet), 240)}"]
+
+
+# ---------------------------------------------------------------- memory, undo
+
+
+def memory(arguments: argparse.Namespace) -> int:
+    """Show a session's memory."""
+
+    async def work(service: Service) -> Any:  # noqa: ANN401 (a MemoryResult)
+        return await service.get_memory(await named_session(service, arguments.session))
+
+    found = ask(work)
+    if arguments.json:
+        print_json(found)
+    elif found.is_empty:
+        print(f"Session {shown(found.session_id)} has no memory yet; a compaction writes it.")
+    else:
+        print("\n".join(shown_line(line) for line in found.content.splitlines()))
+    return 0
+
+
+def undo(arguments: argparse.Namespace) -> int:
+    """Take back the last compaction."""
+
+    async def work(service: Service) -> Any:  # noqa: ANN401 (an UndoResult)
+        return await service.undo(await named_session(service, arguments.session))
+
+    done = ask(work)
+    if arguments.json:
+        print_json(done)
+    elif done.status == "undone":
+        print(f"Undone: {tokens(done.tokens_before)} -> {tokens(done.tokens_after)} tokens. What came since is kept.")
+    else:
+        print("There is no compaction to undo; nothing changed.")
+    return 0
