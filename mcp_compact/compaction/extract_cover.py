@@ -69,7 +69,7 @@ def _end(lines: Sequence[Line], first: int) -> int:
     """The last line that must be read with `first` to have enough words; -1 where there are too few."""
     words = 0
     for last in range(first, min(len(lines), first + MAX_JOINED)):
-        words += lines[last].words
+        words += lines[last].words + (last > first and lines[last].number != "")
         if words >= FEW_WORDS:
             return last
     return -1

@@ -23,6 +23,7 @@ MAX_LINES = 4000
 
 _VIEWER = re.compile(r"[ \t]*(\d{1,7})(?:→|\t)(.*)", re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？；])")  # noqa: RUF001 - sentence ends of other scripts
+_INNER = re.compile(r"(?<=[.!?])\s+|\\n")
 _WORD = re.compile(r"\w+(?:[./\-]+\w+)*")
 _DENSE = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
@@ -38,6 +39,7 @@ class Line:
     number: str
     """The line number that a file viewer set before it; empty where there is none."""
     words: int
+    """Of its last sentence: what must be read on if they are few."""
     names: Names
     clipped: bool = False
     """Is it a window of a longer sentence?"""
@@ -70,7 +72,7 @@ class Splitter:
             if match:
                 number, body = match[1], match[2]
         body = body.strip()
-        if not body:
+        if not body and not number:
             return
         if number and len(body) <= LONG_CHARS + WINDOW_SLACK_CHARS:
             yield Line(body, number, *self._facts(body))
@@ -91,11 +93,16 @@ class Splitter:
         facts = self._known.get(text)
         if facts is None:
             own = text.replace(self._cwd, "") if self._cwd else text
-            words = len(_WORD.findall(text))
-            if not text.isascii():
-                words += len(_DENSE.findall(text)) // 2
-            facts = self._known[text] = (words, tuple(identifiers(own).items()))
+            facts = self._known[text] = (_words(text), tuple(identifiers(own).items()))
         return facts
+
+
+def _words(text: str) -> int:
+    """Words of the last sentence of a line; a line break inside a quoted string ends one too."""
+    if "\\n" in text or ". " in text or "! " in text or "? " in text:
+        text = next((part for part in reversed(_INNER.split(text)) if any(map(str.isalnum, part))), text)
+    words = len(_WORD.findall(text))
+    return words if text.isascii() else words + len(_DENSE.findall(text)) // 2
 
 
 def _windows(text: str) -> Iterator[str]:

@@ -100,7 +100,7 @@ def _body(groups: Mapping[Group, Sequence[str]]) -> str:
         if not head:
             lines += entries
             continue
-        own = [entry for entry in entries if entry[2:] != head]
+        own = sorted((entry for entry in entries if entry[2:] != head), key=lambda entry: entry.startswith(QUOTE))
         shown = head if len(own) < len(entries) else head_text(head)
         lines.append(f"- {shown}")
         lines += [f"  {entry}" for entry in own]

@@ -92,8 +92,21 @@ def compact(messages, budget_tokens, archive=None):
     start = tail_start([r for _, r in body], int(budget_tokens * SHARE))
     leaving = tuple(r for _, r in body[:start])
     kept = tuple(r for _, r in body[start:])
-    room = budget_tokens - sum(map(tokens, kept)) - 4 - len(MARK) // 4 - 2
+    room = budget_tokens - sum(map(tokens, kept)) - 10 * (len(closed(list(kept), kept)) - len(kept)) - 4 - len(MARK) // 4 - 2
     memory = extract(Material(leaving, kept, previous, tuple(summaries)), room * 1000, None, count)
     note = {"type": "user", "isMemory": True, "isCompactSummary": True, "uuid": "memory", "cwd": next((m.get("cwd") for m in messages if m.get("cwd")), None),
             "message": {"role": "user", "content": MARK + memory.render()}}
-    return [note, *(raw for raw, _ in body[start:])]
+    return [note, *closed([raw for raw, _ in body[start:]], kept)]
+
+
+def closed(raws, records):
+    """The tail with a short result behind every call that has none."""
+    answered = {result.tool_use_id for record in records for result in record.results}
+    made = []
+    for raw, record in zip(raws, records, strict=True):
+        made.append(raw)
+        lost = [call.id for call in record.calls if call.id not in answered]
+        if lost:
+            made.append({"type": "user", "uuid": f"closed-{lost[0]}", "message": {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": id_, "is_error": True, "content": "No result."} for id_ in lost]}})
+    return made
