@@ -1,4 +1,4 @@
-"""Every handed session of Claude Code, against an independent count."""
+"""Real sessions of Claude Code, against an independent count."""
 
 from __future__ import annotations
 
