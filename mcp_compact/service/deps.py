@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from anyio import to_thread
 
-from mcp_compact.compaction.policy import Levels, levels
+from mcp_compact.compaction.policy import Levels, Policy, levels
 from mcp_compact.compaction.request import Surroundings
-from mcp_compact.config import Settings
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.clearing import ClearedText
 from mcp_compact.messages.weights import Family, family_of
@@ -18,6 +18,25 @@ from mcp_compact.ports.tokenizer import Tokenizer
 from mcp_compact.service.prepare import best_counter
 
 MAX_SESSION_ID = 200
+
+
+class Settings(Protocol):
+    """What the use cases need of the settings."""
+
+    @property
+    def policy(self) -> Policy: ...
+
+    @property
+    def context_window(self) -> int | None: ...
+
+    @property
+    def page_tokens(self) -> int: ...
+
+    @property
+    def max_file_bytes(self) -> int: ...
+
+    @property
+    def warnings(self) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
