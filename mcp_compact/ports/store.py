@@ -173,6 +173,8 @@ class Stamp:
 
     now_ms: int
     uuids: tuple[str, ...]
+    duration_ms: int = 0
+    """How long the compaction took, from its first reading."""
 
 
 @dataclass(frozen=True, slots=True)

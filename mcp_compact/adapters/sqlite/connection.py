@@ -1,0 +1,160 @@
+"""Connections to the archive, and its transactions.
+
+WAL on local disks, a rollback journal on network and shared folders (WAL needs shared memory).
+SQLite before 3.51.3 has a rare fault when several connections check-point one WAL file at the same
+moment, so nothing is check-pointed but under a file lock.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from mcp_compact.adapters.sqlite import failures, filesystem
+from mcp_compact.adapters.sqlite.migrations import check_ours, migrate
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - not on Windows
+    fcntl = None  # type: ignore[assignment]
+
+BUSY_SECONDS = 30.0
+"""How long a call waits for the lock of another process."""
+WAL_BYTES = 4 * 1024 * 1024
+"""The WAL is check-pointed when it is larger, and cut back to this."""
+IN_MEMORY = ":memory:"
+
+
+class ArchiveConnection(sqlite3.Connection):
+    """A connection that knows where its file is and how it is journalled."""
+
+    path: str = IN_MEMORY
+    journal_mode: str = "memory"
+
+
+def connect(path: str | os.PathLike[str], *, full_sync: bool = False) -> ArchiveConnection:
+    """Open the archive at `path` (`:memory:` for one in memory), made or brought up to date where needed.
+
+    `full_sync` waits for the disk at each commit, so that a power loss takes nothing; without it a power loss may
+    take the last commits, a killed process none. Raises ServerError (`newer_schema`, `store_damaged`,
+    `store_read_only`, `disk_full`, `store_locked`, `store_unreachable`, `foreign_database`).
+    """
+    place = os.fspath(path)
+    if place != IN_MEMORY:
+        try:
+            filesystem.prepare(Path(place))
+        except OSError as error:
+            raise failures.of_system(error) from error
+    with failing_clearly():
+        conn = sqlite3.connect(
+            place, timeout=BUSY_SECONDS, isolation_level=None, factory=ArchiveConnection, cached_statements=256
+        )
+        conn.path = place
+        try:
+            check_ours(conn)
+            _set_up(conn, full_sync=full_sync)
+            migrate(conn)
+        except BaseException:
+            conn.close()
+            raise
+    return conn
+
+
+def _set_up(conn: ArchiveConnection, *, full_sync: bool) -> None:
+    shared = conn.path != IN_MEMORY and filesystem.shared_kind(Path(conn.path))
+    conn.journal_mode = _journal(conn, "truncate" if shared else "wal")
+    conn.execute(f"PRAGMA synchronous={'FULL' if full_sync or shared else 'NORMAL'}")
+    conn.execute(f"PRAGMA journal_size_limit={WAL_BYTES}")
+    conn.execute("PRAGMA temp_store=MEMORY")
+    if fcntl is not None:
+        conn.execute("PRAGMA wal_autocheckpoint=0")
+
+
+def _journal(conn: sqlite3.Connection, mode: str) -> str:
+    """Set the journal mode; SQLite does not wait by itself where another process holds the file."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            return str(conn.execute(f"PRAGMA journal_mode={mode}").fetchone()[0])
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+@contextmanager
+def failing_clearly() -> Iterator[None]:
+    """SQLite's failures as ServerError; defects stay what they are."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        failure = failures.of_sqlite(error)
+        if failure is None:
+            raise
+        raise failure from error
+
+
+@contextmanager
+def writing(conn: sqlite3.Connection) -> Iterator[None]:
+    """One write transaction: committed at the end, else rolled back, whatever happened."""
+    with failing_clearly():
+        conn.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            conn.execute("COMMIT")
+        except BaseException:
+            _roll_back(conn)
+            raise
+    if isinstance(conn, ArchiveConnection) and conn.journal_mode == "wal":
+        _check_point(conn)
+
+
+@contextmanager
+def reading(conn: sqlite3.Connection) -> Iterator[None]:
+    """One read transaction: everything is read of the same state, and no lock is taken that a writer minds."""
+    with failing_clearly():
+        conn.execute("BEGIN")
+        try:
+            yield
+        finally:
+            _roll_back(conn)
+
+
+def _roll_back(conn: sqlite3.Connection) -> None:
+    # SQLite rolls back by itself where the disk is full; a second time would raise.
+    if conn.in_transaction:
+        with suppress(sqlite3.Error):
+            conn.execute("ROLLBACK")
+
+
+def _check_point(conn: ArchiveConnection) -> None:
+    """Check-point a WAL that has grown, unless another process is at it."""
+    try:
+        due = Path(conn.path + "-wal").stat().st_size > WAL_BYTES
+    except OSError:
+        return
+    if due and fcntl is not None:
+        check_point(conn)
+
+
+def check_point(conn: ArchiveConnection, mode: str = "PASSIVE") -> bool:
+    """Move the WAL into the file under the archive's file lock; False where another process holds it.
+
+    A failure is left to the next writer: what was committed is in the WAL.
+    """
+    if fcntl is None:
+        return False
+    lock = os.open(conn.path + "-lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        conn.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
+    except (BlockingIOError, sqlite3.OperationalError):
+        return False
+    else:
+        return True
+    finally:
+        os.close(lock)

@@ -1,0 +1,56 @@
+"""Where the archive lies: its file and folder, and whether the folder is shared over a network."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+_SHARED = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "vboxsf", "drvfs", "virtiofs")
+_MOUNTS = Path("/proc/self/mountinfo")
+_making = threading.Lock()
+
+
+def prepare(path: Path) -> None:
+    """Make file and folder readable for their owner alone.
+
+    An existing file is never opened here: closing it would drop the locks that SQLite holds on it
+    for this process.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _making:
+        try:
+            mode = path.stat().st_mode
+        except FileNotFoundError:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            return
+        if mode & 0o077 and os.access(path, os.W_OK):
+            path.chmod(mode & 0o700)
+
+
+def shared_kind(path: Path, mounts: str | None = None) -> str:
+    """The kind of network or shared file system that the path lies on; empty for a local one.
+
+    `mounts` is the text of /proc/self/mountinfo; where there is none, everything counts as local.
+    """
+    if mounts is None:
+        try:
+            mounts = _MOUNTS.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+    place, kind = "", ""
+    target = os.path.realpath(path)
+    for line in mounts.splitlines():
+        before, _, after = line.partition(" - ")
+        fields, rest = before.split(), after.split()
+        if len(fields) > 4 and rest and _holds(_plain(fields[4]), target) and len(_plain(fields[4])) >= len(place):  # noqa: PLR2004 - the fifth field is the mount point
+            place, kind = _plain(fields[4]), rest[0]
+    return kind if kind in _SHARED or kind.startswith("fuse.") else ""
+
+
+def _holds(place: str, target: str) -> bool:
+    return target == place or target.startswith(place.rstrip("/") + "/")
+
+
+def _plain(field: str) -> str:
+    return field.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")

@@ -1,0 +1,224 @@
+"""Appending a batch of records: one transaction, whatever it brings."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mcp_compact.adapters.sqlite.connection import writing
+from mcp_compact.adapters.sqlite.operations import anchor, native, state, writing_rows
+from mcp_compact.adapters.sqlite.operations.branch import Switch, settle, switch
+from mcp_compact.adapters.sqlite.operations.chain import rechain
+from mcp_compact.adapters.sqlite.operations.encoding import checked, json_list, safe_id
+from mcp_compact.adapters.sqlite.operations.live import recount, share
+from mcp_compact.adapters.sqlite.operations.placing import Placed, Placing, place, placed_of
+from mcp_compact.adapters.sqlite.operations.rows import (
+    CHAIN,
+    MESSAGE,
+    NARROW,
+    Narrow,
+    parsed,
+    whole_record,
+)
+from mcp_compact.adapters.sqlite.operations.state import Session, Totals
+from mcp_compact.errors import CallerError
+from mcp_compact.messages.codec import body_hash, well_formed
+from mcp_compact.messages.ids import MessageUuid
+from mcp_compact.messages.live import state_hash
+from mcp_compact.messages.message import Record
+from mcp_compact.messages.weights import Weight
+from mcp_compact.ports.store import Appended, Batch, Prepared, SessionFacts, SessionKey, SourcePosition
+
+
+@dataclass(slots=True)
+class _Sorted:
+    """The batch's records: which are new, which are known, which contradict a stored one."""
+
+    uuids: list[MessageUuid] = field(default_factory=list)
+    new: list[Placed] = field(default_factory=list)
+    known: int = 0
+    conflicts: list[tuple[MessageUuid, bytes, bytes]] = field(default_factory=list)
+
+
+def append(conn: sqlite3.Connection, key: SessionKey, batch: Batch, now_ms: int) -> Appended:
+    """Store what is new of the batch, in order, and what it says of the session.
+
+    Raises CallerError (`no_such_session`) where the session is missing and the batch does not create it.
+    """
+    hashes = [body_hash(item.record.body) for item in batch.records]
+    with writing(conn):
+        session = state.load(conn, key)
+        if session is None:
+            if not batch.create:
+                raise CallerError(
+                    "no_such_session", f"There is no session {key.session_id!r}.", "Append or import first."
+                )
+            session = state.create(conn, key, now_ms)
+        _take_facts(session, batch.facts)
+        work = _sort(conn, session, batch.records, hashes)
+        placing = place(conn, session, work.new) if work.new else Placing([])
+        if work.new:
+            _store(conn, session, placing)
+        if batch.boundaries or (session.awaited and work.new):
+            native.take(conn, session, batch.boundaries, placing.placed, now_ms)
+        anchor.measure(conn, session, placing.placed)
+        if work.new or batch.facts != SessionFacts():
+            session.updated_ms = now_ms
+        state.save(conn, session)
+        _store_conflicts(conn, session, work.conflicts, now_ms)
+        if batch.position is not None:
+            _store_position(conn, session, batch.position)
+        return Appended(
+            uuids=tuple(work.uuids),
+            new=len(work.new),
+            known=work.known,
+            conflicts=tuple(uuid for uuid, _, _ in work.conflicts),
+            missing_parents=tuple(map(MessageUuid, placing.missing_parents)),
+            last_seq=session.last_seq,
+        )
+
+
+def _take_facts(session: Session, facts: SessionFacts) -> None:
+    for name in ("title", "model", "cwd", "owner", "parent_session_id", "agent_id"):
+        value = getattr(facts, name)
+        if value is not None:
+            setattr(session, name, well_formed(value))
+    if facts.context_window is not None:
+        session.context_window = checked("context_window", facts.context_window)
+    if facts.overhead_tokens is not None:
+        session.overhead_tokens = max(0, checked("overhead_tokens", facts.overhead_tokens) or 0)
+        session.overhead_source = "given"
+
+
+def _sort(conn: sqlite3.Connection, session: Session, records: Sequence[Prepared], hashes: Sequence[bytes]) -> _Sorted:
+    work = _Sorted()
+    uuids = [safe_id(item.record.uuid) for item in records]
+    stored: dict[str, tuple[int, bytes]] = {}
+    if session.last_seq and records:
+        rows = conn.execute(
+            "SELECT uuid, seq, body_hash FROM record WHERE session = ? AND uuid IN (SELECT value FROM json_each(?))",
+            (session.id, json_list(uuids)),
+        )
+        stored = {uuid: (seq, digest) for uuid, seq, digest in rows}
+    fresh: dict[str, Placed] = {}
+    for prepared, uuid, digest in zip(records, uuids, hashes, strict=True):
+        work.uuids.append(MessageUuid(uuid))
+        if uuid not in stored and uuid not in fresh:
+            fresh[uuid] = placed_of(prepared, uuid, session.last_seq + len(fresh) + 1, digest)
+        elif _is_same(conn, session, stored.get(uuid), fresh.get(uuid), prepared.record, digest):
+            work.known += 1
+        else:
+            work.conflicts.append((MessageUuid(uuid), digest, prepared.record.body))
+    work.new = list(fresh.values())
+    return work
+
+
+def _is_same(  # noqa: PLR0913, PLR0917 - a record is stored, or stands in the same batch
+    conn: sqlite3.Connection,
+    session: Session,
+    stored: tuple[int, bytes] | None,
+    fresh: Placed | None,
+    record: Record,
+    digest: bytes,
+) -> bool:
+    """Does the record say what the one with its uuid says? Bytes first, then what the model was sent."""
+    known_digest = stored[1] if stored else fresh.body_hash if fresh else b""
+    if known_digest == digest:
+        return True
+    known = whole_record(conn, session.id, stored[0]) if stored else fresh.prepared.record if fresh else None
+    if known is None or known.type != record.type or (known.message is None) != (record.message is None):
+        return False
+    if known.message is not None and record.message is not None:
+        return (known.message.role, known.message.content) == (record.message.role, record.message.content)
+    fields = parsed(known.body)
+    return bool(fields) and fields == parsed(record.body)
+
+
+def _store(conn: sqlite3.Connection, session: Session, placing: Placing) -> None:
+    """Write the new rows, move the head, and bring branch and live totals up to date."""
+    placed = placing.placed
+    old_head = session.head_seq
+    change = Switch() if placing.root_parent == old_head else switch(conn, session.id, old_head, placing.root_parent)
+    writing_rows.write(conn, session, placed)
+    session.head_seq, session.head_uuid = placed[-1].seq, placed[-1].uuid
+    if change != Switch() or placing.extra:
+        _settle(conn, session, placing, change, placed[0].seq)
+    session.totals += _shares(placed)
+
+
+def _settle(conn: sqlite3.Connection, session: Session, placing: Placing, change: Switch, first_new: int) -> None:
+    """Older records may have left the branch, or come back to it."""
+    off = [item.seq for item in placing.placed if item.active != CHAIN]
+    moved = settle(conn, session.id, change, [*placing.extra, *off])
+    by_seq = {item.seq: item for item in placing.placed}
+    crossed: list[tuple[int, bool]] = []
+    for seq, was, now in moved:
+        if seq >= first_new:
+            by_seq[seq].active = now
+        elif bool(was) != bool(now):
+            crossed.append((seq, bool(now)))
+    if not crossed:
+        return
+    session.epoch += 1
+    if session.natives and rechain(conn, session):
+        new = _shares(placing.placed)
+        session.totals = recount(conn, session) - new
+        return
+    for seq, entered in crossed:
+        moved_share = _share_since(conn, session, seq)
+        session.totals = session.totals + moved_share if entered else session.totals - moved_share
+
+
+def _share_since(conn: sqlite3.Connection, session: Session, seq: int) -> Totals:
+    """What a record that crossed the branch's edge adds to the live totals; nothing where a boundary decides."""
+    if seq <= session.base_seq:
+        return Totals()
+    row = conn.execute(
+        f"SELECT {NARROW} FROM record r WHERE r.session = ? AND r.seq = ? AND r.kind = 1 AND r.snipped_by = 0 "  # noqa: S608 - our own columns
+        "AND NOT EXISTS (SELECT 1 FROM member m WHERE m.session = r.session AND m.marker = ? "
+        "AND m.role = 'preserved' AND m.seq = r.seq)",
+        (session.id, seq, session.boundary_seq),
+    ).fetchone()
+    return share(conn, session.id, Narrow._make(row)) if row else Totals()
+
+
+def _shares(placed: Sequence[Placed]) -> Totals:
+    """What new records add to the live totals."""
+    units = answers = media = messages = count = estimated = shares = 0
+    for item in placed:
+        if item.active and item.kind == MESSAGE:
+            weight = item.weight
+            units += weight.units
+            answers += weight.results
+            media += weight.media
+            messages += weight.messages
+            count += 1
+            estimated += item.prepared.exact_units is None
+            shares += state_hash(item.seq, item.body_hash)
+    return Totals(Weight(units, answers, media, messages), count, estimated, shares)
+
+
+def _store_conflicts(
+    conn: sqlite3.Connection, session: Session, conflicts: Sequence[tuple[MessageUuid, bytes, bytes]], now_ms: int
+) -> None:
+    conn.executemany(
+        "INSERT OR IGNORE INTO conflict (session, uuid, body_hash, data, at_ms) VALUES (?, ?, ?, ?, ?)",
+        [(session.id, uuid, digest, body, now_ms) for uuid, digest, body in conflicts],
+    )
+
+
+def _store_position(conn: sqlite3.Connection, session: Session, position: SourcePosition) -> None:
+    conn.execute(
+        "INSERT OR REPLACE INTO source VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            session.namespace,
+            safe_id(position.source),
+            session.id,
+            position.offset,
+            position.line,
+            position.ordinal,
+            well_formed(position.head_hash),
+            well_formed(position.state),
+        ),
+    )

@@ -1,0 +1,112 @@
+"""The active branch, kept while records come: what a new head takes off the branch and brings back.
+
+The law is `messages.branch`: the parents of the newest record, the records that share a message id
+with them, and the records that answer calls of these. Here only what a change of the head touches is
+looked at again.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from mcp_compact.adapters.sqlite.operations.encoding import ids_of, json_list
+from mcp_compact.adapters.sqlite.operations.rows import ANSWERS, CHAIN, SHARES
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """Old records that left the chain of parents, and those that came back to it."""
+
+    removed: tuple[int, ...] = ()
+    added: tuple[int, ...] = ()
+
+
+def switch(conn: sqlite3.Connection, session: int, old_head: int, new_parent: int) -> Switch:
+    """Walk both chains up to where they meet (0: nowhere). A parent always stands before its child."""
+    removed, added = [], []
+    while old_head != new_parent:
+        if old_head > new_parent:
+            removed.append(old_head)
+            old_head = _parent(conn, session, old_head)
+        else:
+            added.append(new_parent)
+            new_parent = _parent(conn, session, new_parent)
+    return Switch(tuple(removed), tuple(added))
+
+
+def _parent(conn: sqlite3.Connection, session: int, seq: int) -> int:
+    row = conn.execute("SELECT parent_seq FROM record WHERE session = ? AND seq = ?", (session, seq)).fetchone()
+    return int(row[0])
+
+
+@dataclass(slots=True)
+class _Settling:
+    """Levels (`record.active`) of the records that a change may touch."""
+
+    conn: sqlite3.Connection
+    session: int
+    before: dict[int, int] = field(default_factory=dict)
+    after: dict[int, int] = field(default_factory=dict)
+    ids: dict[int, str | None] = field(default_factory=dict)
+    calls: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    results: dict[int, tuple[str, ...]] = field(default_factory=dict)
+
+    def load(self, where: str, values: Iterable[object]) -> None:
+        rows = self.conn.execute(
+            f"SELECT seq, active, message_id, calls, results FROM record WHERE session = ? AND kind IN (0, 1, 4) "  # noqa: S608 - `where` is one of ours
+            f"AND {where} (SELECT value FROM json_each(?))",
+            (self.session, json_list(values)),
+        )
+        for seq, active, message_id, calls, results in rows:
+            self.before.setdefault(seq, active)
+            self.after.setdefault(seq, active)
+            self.ids[seq], self.calls[seq], self.results[seq] = message_id, ids_of(calls), ids_of(results)
+
+    def level(self, seq: int) -> int:
+        if seq in self.after:
+            return self.after[seq]
+        row = self.conn.execute(
+            "SELECT active FROM record WHERE session = ? AND seq = ?", (self.session, seq)
+        ).fetchone()
+        return int(row[0])
+
+    def is_answerable(self, tool_use_id: str) -> bool:
+        """Is the call made by a record of the chain, or by one that shares a message id with it?"""
+        rows = self.conn.execute(
+            "SELECT DISTINCT seq FROM call WHERE session = ? AND tool_use_id = ?", (self.session, tool_use_id)
+        ).fetchall()
+        return any(self.level(seq) >= SHARES for (seq,) in rows)
+
+
+def settle(conn: sqlite3.Connection, session: int, change: Switch, extra: Iterable[int]) -> list[tuple[int, int, int]]:
+    """Give every record that the change touches its level anew; seq, old and new level of those it changed for.
+
+    `extra` are records to look at besides: new ones off the chain, and old ones that new ones may bring in.
+    """
+    work = _Settling(conn, session)
+    work.load("seq IN", [*change.removed, *change.added, *extra])
+    work.load("message_id IN", {item for item in work.ids.values() if item is not None})
+    # A preserved record may have been loaded by both; `load` keeps the first level it saw.
+    work.after.update(dict.fromkeys(change.removed, 0))
+    work.after.update(dict.fromkeys(change.added, CHAIN))
+    on_chain = {work.ids[seq] for seq, level in work.after.items() if level == CHAIN} - {None}
+    for seq, level in work.after.items():
+        if level != CHAIN:
+            work.after[seq] = SHARES if work.ids[seq] in on_chain else 0
+    touched_calls = {call for seq in work.after for call in work.calls[seq]}
+    answers = conn.execute(
+        "SELECT DISTINCT seq FROM result WHERE session = ? AND tool_use_id IN (SELECT value FROM json_each(?))",
+        (session, json_list(touched_calls)),
+    )
+    work.load("seq IN", [row[0] for row in answers])
+    for seq, level in work.after.items():
+        if level < SHARES:
+            work.after[seq] = ANSWERS if any(map(work.is_answerable, work.results[seq])) else 0
+    changed = [(seq, work.before[seq], level) for seq, level in work.after.items() if level != work.before[seq]]
+    conn.executemany(
+        "UPDATE record SET active = ? WHERE session = ? AND seq = ?",
+        [(level, session, seq) for seq, _, level in changed],
+    )
+    return changed

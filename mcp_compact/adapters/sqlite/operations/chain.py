@@ -1,0 +1,205 @@
+"""Markers and their chain: which of them are in effect, and what changes where that changes."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from mcp_compact.adapters.sqlite.operations.encoding import json_text, json_value
+from mcp_compact.adapters.sqlite.operations.live import clearing_of
+from mcp_compact.adapters.sqlite.operations.state import HASH_BYTES, Session, Totals
+from mcp_compact.messages.ids import MessageUuid
+from mcp_compact.messages.live import effective_chain
+from mcp_compact.messages.markers import Clearing, Marker, MarkerKind, last_boundary
+from mcp_compact.messages.weights import Weight
+
+SERVICE_ROLE, PRESERVED, SNIPPED = "service", "preserved", "snipped"
+
+
+def insert_marker(conn: sqlite3.Connection, session: Session, marker: Marker, before: Totals | None) -> None:
+    """Write the marker's row. `before` are the live totals without it, None where nobody knows them."""
+    weight = before.weight if before else Weight()
+    conn.execute(
+        "INSERT INTO marker VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            session.id,
+            marker.seq,
+            marker.uuid,
+            marker.kind.value,
+            marker.native,
+            marker.parent_seq,
+            marker.base_seq,
+            marker.restores_seq,
+            session.epoch if before else None,
+            weight.units,
+            weight.results,
+            weight.media,
+            weight.messages,
+            before.count if before else 0,
+            before.estimated if before else 0,
+            before.hash.to_bytes(HASH_BYTES, "big") if before else None,
+            json_text(marker.metadata),
+        ),
+    )
+
+
+def insert_members(conn: sqlite3.Connection, session: Session, marker: Marker) -> None:
+    """Write the marker's service, preserved and snipped records; those that are not there yet are awaited."""
+    rows: list[tuple[object, ...]] = []
+    for role, uuids in ((SERVICE_ROLE, marker.service), (PRESERVED, marker.preserved), (SNIPPED, marker.snipped)):
+        for ordinal, uuid in enumerate(uuids):
+            seq = seq_of(conn, session.id, uuid)
+            session.awaited += seq is None
+            rows.append((session.id, marker.seq, role, ordinal, uuid, seq))
+    conn.executemany("INSERT INTO member VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+
+def seq_of(conn: sqlite3.Connection, session: int, uuid: str) -> int | None:
+    row = conn.execute("SELECT seq FROM record WHERE session = ? AND uuid = ?", (session, uuid)).fetchone()
+    return int(row[0]) if row else None
+
+
+def before_marker(conn: sqlite3.Connection, session: Session, seq: int) -> Totals | None:
+    """The live totals just before the marker, None where they no longer tell anything."""
+    row = conn.execute(
+        "SELECT before_epoch, before_units, before_answers, before_media, before_messages, before_count, "
+        "before_estimated, before_hash FROM marker WHERE session = ? AND seq = ?",
+        (session.id, seq),
+    ).fetchone()
+    if row is None or row[0] != session.epoch:
+        return None
+    return Totals(Weight(*row[1:5]), row[5], row[6], int.from_bytes(row[7], "big"))
+
+
+def narrow_markers(conn: sqlite3.Connection, session: int) -> list[Marker]:
+    rows = conn.execute(
+        "SELECT uuid, seq, kind, native, parent_seq, base_seq, restores_seq FROM marker WHERE session = ? ORDER BY seq",
+        (session,),
+    )
+    return [_narrow(*row) for row in rows]
+
+
+def _narrow(  # noqa: PLR0913, PLR0917 - one parameter a column
+    uuid: str, seq: int, kind: str, native: int, parent: int | None, base: int, restores: int | None
+) -> Marker:
+    metadata = {"strategy": "native"} if native else {}
+    return Marker(MessageUuid(uuid), seq, MarkerKind(kind), parent, base, restores_seq=restores, metadata=metadata)
+
+
+def markers_of(conn: sqlite3.Connection, session: int) -> list[Marker]:
+    """All markers, whole, in order."""
+    members: dict[tuple[int, str], list[MessageUuid]] = {}
+    for seq, role, uuid in conn.execute(
+        "SELECT marker, role, uuid FROM member WHERE session = ? ORDER BY marker, role, ordinal", (session,)
+    ):
+        members.setdefault((seq, role), []).append(MessageUuid(uuid))
+    cleared: dict[int, list[Clearing]] = {}
+    for seq, *place in conn.execute(
+        "SELECT c.marker, c.kind, r.uuid, c.block, c.part, c.tool_use_id FROM cleared c "
+        "JOIN record r ON r.session = c.session AND r.seq = c.seq WHERE c.session = ? "
+        "ORDER BY c.marker, c.seq, c.block, c.part",
+        (session,),
+    ):
+        cleared.setdefault(seq, []).append(clearing_of(*place))
+    rows = conn.execute(
+        "SELECT uuid, seq, kind, parent_seq, base_seq, restores_seq, metadata FROM marker WHERE session = ? ORDER BY seq",
+        (session,),
+    )
+    return [
+        Marker(
+            MessageUuid(uuid),
+            seq,
+            MarkerKind(kind),
+            parent,
+            base,
+            tuple(members.get((seq, SERVICE_ROLE), ())),
+            tuple(members.get((seq, PRESERVED), ())),
+            tuple(cleared.get(seq, ())),
+            tuple(members.get((seq, SNIPPED), ())),
+            restores,
+            json_value(metadata),
+        )
+        for uuid, seq, kind, parent, base, restores, metadata in rows
+    ]
+
+
+def effective_before(conn: sqlite3.Connection, session: int, seq: int | None = None) -> list[Marker]:
+    """The effective chain (newest first), of the markers before `seq` where that is given."""
+    markers = [marker for marker in narrow_markers(conn, session) if seq is None or marker.seq < seq]
+    active = {
+        row[0]
+        for row in conn.execute(
+            "SELECT m.seq FROM marker m JOIN record r ON r.session = m.session AND r.seq = m.seq "
+            "WHERE m.session = ? AND m.native = 1 AND r.active > 0",
+            (session,),
+        )
+    }
+    return effective_chain(markers, active)
+
+
+def rechain(conn: sqlite3.Connection, session: Session) -> bool:
+    """Find the effective chain anew; True where another one is in effect now."""
+    chain = effective_before(conn, session.id)
+    head = chain[0].seq if chain else 0
+    if head == session.marker_seq:
+        return False
+    old, new = set(_ancestors(conn, session.id, session.marker_seq)), {marker.seq for marker in chain}
+    for seq in sorted(old - new):
+        leave(conn, session.id, seq)
+    for seq in sorted(new - old):
+        enter(conn, session.id, seq)
+    set_head(session, head, last_boundary(chain))
+    return True
+
+
+def set_head(session: Session, head_seq: int, boundary: Marker | None) -> None:
+    session.marker_seq = head_seq
+    session.boundary_seq = boundary.seq if boundary else 0
+    session.base_seq = boundary.base_seq if boundary else 0
+
+
+def _ancestors(conn: sqlite3.Connection, session: int, seq: int) -> list[int]:
+    return [
+        row[0]
+        for row in conn.execute(
+            "WITH RECURSIVE up (seq) AS (VALUES (?) UNION ALL SELECT m.parent_seq FROM marker m JOIN up ON m.seq = up.seq "
+            "WHERE m.session = ? AND m.parent_seq IS NOT NULL) SELECT seq FROM up WHERE seq > 0",
+            (seq, session),
+        )
+    ]
+
+
+def enter(conn: sqlite3.Connection, session: int, marker: int) -> None:
+    """The marker's clearings and snips take effect."""
+    _set_effect(conn, session, marker, by=marker, step=1)
+
+
+def leave(conn: sqlite3.Connection, session: int, marker: int) -> None:
+    """The marker's clearings and snips are taken back."""
+    _set_effect(conn, session, marker, by=None, step=-1)
+
+
+def _set_effect(conn: sqlite3.Connection, session: int, marker: int, *, by: int | None, step: int) -> None:
+    places = conn.execute(
+        "SELECT seq, block, part, kind FROM cleared WHERE session = ? AND marker = ? AND in_effect = ?",
+        (session, marker, int(by is None)),
+    ).fetchall()
+    conn.executemany(
+        "UPDATE record SET cleared = cleared + ? WHERE session = ? AND seq = ?",
+        [(step, session, seq) for seq, _, _, _ in places],
+    )
+    conn.executemany(
+        "UPDATE result SET cleared_by = ? WHERE session = ? AND seq = ? AND block = ?",
+        [(by, session, seq, block) for seq, block, _, kind in places if kind == "result"],
+    )
+    conn.executemany(
+        "UPDATE media SET cleared_by = ? WHERE session = ? AND seq = ? AND block = ? AND part = ?",
+        [(by, session, seq, block, part) for seq, block, part, kind in places if kind == "media"],
+    )
+    conn.execute(
+        "UPDATE cleared SET in_effect = ? WHERE session = ? AND marker = ?", (int(by is not None), session, marker)
+    )
+    conn.execute(
+        "UPDATE record SET snipped_by = ? WHERE session = ? AND seq IN "
+        "(SELECT seq FROM member WHERE session = ? AND marker = ? AND role = 'snipped')",
+        (by or 0, session, session, marker),
+    )

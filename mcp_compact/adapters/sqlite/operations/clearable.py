@@ -1,0 +1,98 @@
+"""Results and media of the live context that could be cleared."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from mcp_compact.adapters.sqlite.connection import reading
+from mcp_compact.adapters.sqlite.operations import state
+from mcp_compact.adapters.sqlite.operations.encoding import json_list
+from mcp_compact.adapters.sqlite.operations.state import Session
+from mcp_compact.compaction.snapshot import MediaFacts, ResultFacts
+from mcp_compact.messages.ids import MessageUuid, ToolUseId
+from mcp_compact.messages.weights import Weight
+from mcp_compact.ports.store import SessionKey
+
+RESULT = (
+    "t.tool_use_id, t.seq, t.block, t.units, t.answers, t.media, t.cleared_units, t.cleared_answers, t.cleared_media, "
+    "t.is_error, r.uuid, r.at_ms"
+)
+_MEDIA = "t.kind, r.uuid, t.seq, t.block, t.part, t.tokens, t.tool_use_id"
+# Of the active branch since the boundary, and of the preserved records: the partial index knows the uncleared ones.
+_LIVE = (
+    "SELECT {columns} FROM {table} t JOIN record r ON r.session = t.session AND r.seq = t.seq "
+    "WHERE t.session = ? AND t.seq > ? AND t.cleared_by IS NULL AND r.kind = 1 AND r.active > 0 AND r.snipped_by = 0 "
+    "UNION SELECT {columns} FROM member m JOIN {table} t ON t.session = m.session AND t.seq = m.seq "
+    "JOIN record r ON r.session = t.session AND r.seq = t.seq "
+    "WHERE m.session = ? AND m.marker = ? AND m.role = 'preserved' AND t.cleared_by IS NULL AND r.snipped_by = 0 "
+    "ORDER BY t.seq, t.block"
+)
+_LIVE_RESULTS = _LIVE.format(columns=RESULT, table="result")
+_LIVE_MEDIA = _LIVE.format(columns=_MEDIA, table="media") + ", t.part"
+
+
+def clearable(
+    conn: sqlite3.Connection, key: SessionKey, *, before_ms: int | None
+) -> tuple[list[ResultFacts], list[MediaFacts]]:
+    """Uncleared results and media, old to new; `before_ms` leaves out results that are newer or have no time."""
+    with reading(conn):
+        session = state.load(conn, key)
+        if session is None:
+            return [], []
+        results = result_facts(conn, session.id, conn.execute(_LIVE_RESULTS, _live(session)).fetchall())
+        if before_ms is not None:
+            results = [item for item in results if item.at_ms is not None and item.at_ms < before_ms]
+        return results, [_media_facts(*row) for row in conn.execute(_LIVE_MEDIA, _live(session))]
+
+
+def _live(session: Session) -> tuple[int, int, int, int]:
+    return (session.id, session.base_seq, session.id, session.boundary_seq)
+
+
+def result_facts(conn: sqlite3.Connection, session: int, rows: Sequence[tuple[Any, ...]]) -> list[ResultFacts]:
+    """Facts of rows of `RESULT` columns, old to new; of several results of one call the last one counts."""
+    names = _names(conn, session, {row[0] for row in rows})
+    newest = {row[0]: row[1] for row in rows}
+    return [
+        ResultFacts(
+            tool_use_id=ToolUseId(row[0]),
+            tool=names.get(row[0], ""),
+            uuid=MessageUuid(row[10]),
+            seq=row[1],
+            block=row[2],
+            weight=Weight(*row[3:6]),
+            cleared_weight=Weight(*row[6:9]),
+            at_ms=row[11],
+            is_error=bool(row[9]),
+        )
+        for row in rows
+        if newest[row[0]] == row[1]
+    ]
+
+
+def _names(conn: sqlite3.Connection, session: int, calls: set[str]) -> dict[str, str]:
+    """The tool that each call asked for; of repeated ids the newest."""
+    if not calls:
+        return {}
+    rows = conn.execute(
+        "SELECT tool_use_id, name FROM call WHERE session = ? AND tool_use_id IN (SELECT value FROM json_each(?)) "
+        "ORDER BY seq, block",
+        (session, json_list(calls)),
+    )
+    return dict(rows.fetchall())
+
+
+def _media_facts(  # noqa: PLR0913, PLR0917 - one parameter a column
+    kind: str, uuid: str, seq: int, block: int, part: int, tokens: int, call: str | None
+) -> MediaFacts:
+    return MediaFacts(
+        kind,
+        MessageUuid(uuid),
+        seq,
+        block,
+        None if part < 0 else part,
+        tokens,
+        ToolUseId(call) if call is not None else None,
+    )

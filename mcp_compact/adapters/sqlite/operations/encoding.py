@@ -1,0 +1,60 @@
+"""Values as SQLite takes them: text without lone surrogates, integers of 64 bits, JSON in text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from mcp_compact.errors import CallerError
+from mcp_compact.messages.codec import well_formed
+
+MAX_INT = (1 << 63) - 1
+
+
+def safe_id(value: str) -> str:
+    """An identifier as it is stored: no lone surrogate, and no NUL, which would end it inside SQLite's JSON."""
+    if "\0" in value:
+        value = value.replace("\0", "\ufffd")
+    return value if value.isascii() else well_formed(value)
+
+
+def safe_id_or_none(value: str | None) -> str | None:
+    return None if value is None else safe_id(value)
+
+
+def fitting(value: int | None) -> int | None:
+    """The number where it fits into 64 bits, None where it does not."""
+    return value if value is not None and -MAX_INT <= value <= MAX_INT else None
+
+
+def checked(name: str, value: int | None) -> int | None:
+    """The number a caller gave; an error that names it where it does not fit into 64 bits."""
+    if value is not None and not -MAX_INT <= value <= MAX_INT:
+        raise CallerError(
+            "number_too_large", f"{name} is {value}; numbers have at most 63 bits.", "Send the real value."
+        )
+    return value
+
+
+def json_list(values: Iterable[object]) -> str:
+    """A list as the parameter of `json_each`."""
+    return json.dumps(list(values), ensure_ascii=False)
+
+
+def ids_text(ids: Sequence[str]) -> str | None:
+    """Tool call ids as a record's column; None for none."""
+    return json.dumps([safe_id(item) for item in ids], ensure_ascii=False) if ids else None
+
+
+def ids_of(text: str | None) -> tuple[str, ...]:
+    return tuple(json.loads(text)) if text else ()
+
+
+def json_text(value: object) -> str:
+    """JSON that SQLite can hold whatever is in it: escaped throughout."""
+    return json.dumps(value, separators=(",", ":"), default=str)
+
+
+def json_value(text: str) -> Any:
+    return json.loads(text)

@@ -1,0 +1,132 @@
+"""The live list out of the tables: its rows, their weights with clearings applied, its totals.
+
+Live are the service records of the last boundary of the effective chain, then the records that it
+preserved and what the active branch appended since, in order. Totals are kept by each operation;
+`recount` is what they must always equal.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from heapq import merge
+
+from mcp_compact.adapters.sqlite.operations.rows import NARROW, Narrow
+from mcp_compact.adapters.sqlite.operations.state import Session, Totals
+from mcp_compact.messages.ids import MessageUuid, ToolUseId
+from mcp_compact.messages.live import state_hash
+from mcp_compact.messages.markers import Clearing, ClearKind
+from mcp_compact.messages.weights import NOTHING, Weight
+
+# The two parts of the list, each old to new and new to old. S608: the columns are this package's own.
+_SINCE = (
+    f"SELECT {NARROW} FROM record r WHERE r.session = ? AND r.seq > ? AND r.kind = 1 AND r.active > 0 "  # noqa: S608
+    "AND r.snipped_by = 0 ORDER BY r.seq"
+)
+_KEPT = (
+    f"SELECT {NARROW} FROM member m JOIN record r ON r.session = m.session AND r.seq = m.seq "  # noqa: S608
+    "WHERE m.session = ? AND m.marker = ? AND m.role = 'preserved' AND r.seq > ? AND r.snipped_by = 0 ORDER BY r.seq"
+)
+_SERVICE = (
+    f"SELECT {NARROW} FROM member m JOIN record r ON r.session = m.session AND r.seq = m.seq "  # noqa: S608
+    "WHERE m.session = ? AND m.marker = ? AND m.role = 'service' ORDER BY r.seq"
+)
+_ONE = f"SELECT {NARROW} FROM record r WHERE r.session = ? AND r.seq = ?"  # noqa: S608
+
+
+def narrow_row(conn: sqlite3.Connection, session: int, seq: int) -> Narrow:
+    """A stored record by its seq."""
+    return Narrow._make(conn.execute(_ONE, (session, seq)).fetchone())
+
+
+def service_rows(conn: sqlite3.Connection, session: Session) -> list[Narrow]:
+    """The service records of the last boundary that have arrived."""
+    if not session.boundary_seq:
+        return []
+    return [Narrow._make(row) for row in conn.execute(_SERVICE, (session.id, session.boundary_seq))]
+
+
+def live_rows(
+    conn: sqlite3.Connection, session: Session, *, after: int = 0, newest_first: bool = False
+) -> Iterator[Narrow]:
+    """Live records but service records, with a seq above `after`; read as far as the caller goes."""
+    order = " DESC" if newest_first else ""
+    since = map(Narrow._make, conn.execute(_SINCE + order, (session.id, max(after, session.base_seq))))
+    if not session.boundary_seq:
+        return since
+    kept = map(Narrow._make, conn.execute(_KEPT + order, (session.id, session.boundary_seq, after)))
+    return _once(merge(kept, since, key=lambda row: row.seq, reverse=newest_first))
+
+
+def _once(rows: Iterable[Narrow]) -> Iterator[Narrow]:
+    """A preserved record that arrived after its boundary stands in both parts."""
+    last = -1
+    for row in rows:
+        if row.seq != last:
+            yield row
+        last = row.seq
+
+
+def clearings_at(conn: sqlite3.Connection, session: int, seq: int) -> list[tuple[Clearing, Weight]]:
+    """The clearings in effect on a record, oldest first, and what each frees."""
+    rows = conn.execute(
+        "SELECT c.kind, r.uuid, c.block, c.part, c.tool_use_id, c.units, c.answers, c.media, c.messages "
+        "FROM cleared c JOIN record r ON r.session = c.session AND r.seq = c.seq "
+        "WHERE c.session = ? AND c.seq = ? AND c.in_effect = 1 ORDER BY c.marker, c.block, c.part",
+        (session, seq),
+    )
+    return [(clearing_of(*row[:5]), Weight(*row[5:])) for row in rows]
+
+
+def clearing_of(kind: str, uuid: str, block: int, part: int, tool_use_id: str | None) -> Clearing:
+    return Clearing(
+        ClearKind(kind),
+        MessageUuid(uuid),
+        block,
+        None if part < 0 else part,
+        ToolUseId(tool_use_id) if tool_use_id is not None else None,
+    )
+
+
+def live_weight(conn: sqlite3.Connection, session: int, row: Narrow) -> Weight:
+    """What the record weighs in the live context."""
+    if not row.cleared:
+        return row.weight
+    return row.weight - sum((freed for _, freed in clearings_at(conn, session, row.seq)), NOTHING)
+
+
+def share(conn: sqlite3.Connection, session: int, row: Narrow) -> Totals:
+    """What a live record adds to the totals."""
+    if not row.cleared:
+        return Totals(row.weight, 1, row.estimated, state_hash(row.seq, row.body_hash))
+    found = clearings_at(conn, session, row.seq)
+    weight = row.weight - sum((freed for _, freed in found), NOTHING)
+    return Totals(weight, 1, row.estimated, state_hash(row.seq, row.body_hash, [clearing for clearing, _ in found]))
+
+
+def total(conn: sqlite3.Connection, session: int, rows: Iterable[Narrow]) -> Totals:
+    """The sum of the rows' shares."""
+    return sum((share(conn, session, row) for row in rows), Totals())
+
+
+def recount(conn: sqlite3.Connection, session: Session) -> Totals:
+    """The totals of the whole live list, from its rows."""
+    service = total(conn, session.id, service_rows(conn, session))
+    counted = total(conn, session.id, live_rows(conn, session))
+    return counted + Totals(service.weight, 0, service.estimated, service.hash)
+
+
+def is_live(conn: sqlite3.Connection, session: Session, seq: int) -> bool:
+    """Is the record part of the live list, service records included?"""
+    row = conn.execute(
+        "SELECT kind, active, snipped_by FROM record WHERE session = ? AND seq = ?", (session.id, seq)
+    ).fetchone()
+    if row is None or row[2]:
+        return False
+    if row[0] == 1 and row[1] and seq > session.base_seq:
+        return True
+    member = conn.execute(
+        "SELECT 1 FROM member WHERE session = ? AND marker = ? AND role IN ('service', 'preserved') AND seq = ?",
+        (session.id, session.boundary_seq, seq),
+    ).fetchone()
+    return member is not None

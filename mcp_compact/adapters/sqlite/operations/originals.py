@@ -1,0 +1,122 @@
+"""Records with their bodies: the archive's first bytes, whatever was cleared or compacted since."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+
+from mcp_compact.adapters.sqlite.connection import reading
+from mcp_compact.adapters.sqlite.operations import state
+from mcp_compact.adapters.sqlite.operations.chain import markers_of, seq_of
+from mcp_compact.adapters.sqlite.operations.encoding import safe_id
+from mcp_compact.adapters.sqlite.operations.live import clearings_at, live_rows, service_rows
+from mcp_compact.adapters.sqlite.operations.rows import WHOLE, Narrow, record_of_row, whole_record
+from mcp_compact.adapters.sqlite.operations.state import Session
+from mcp_compact.messages.ids import MessageUuid, ToolUseId
+from mcp_compact.messages.markers import Clearing, Marker
+from mcp_compact.messages.message import Record
+from mcp_compact.ports.store import LivePage, SessionKey
+
+
+def record(conn: sqlite3.Connection, key: SessionKey, uuid: MessageUuid) -> Record | None:
+    """One record by its uuid, None where the session has none such."""
+    with reading(conn):
+        session = state.load(conn, key)
+        seq = seq_of(conn, session.id, safe_id(uuid)) if session else None
+        return whole_record(conn, session.id, seq) if session and seq is not None else None
+
+
+def call(conn: sqlite3.Connection, key: SessionKey, tool_use_id: ToolUseId) -> tuple[Record | None, Record | None]:
+    """The records of a call and of its first result; of repeated ids the first call."""
+    with reading(conn):
+        session = state.load(conn, key)
+        if session is None:
+            return None, None
+        asked = (session.id, safe_id(tool_use_id))
+        made = conn.execute("SELECT min(seq) FROM call WHERE session = ? AND tool_use_id = ?", asked).fetchone()[0]
+        answered = conn.execute("SELECT min(seq) FROM result WHERE session = ? AND tool_use_id = ?", asked).fetchone()[
+            0
+        ]
+        return _at(conn, session, made), _at(conn, session, answered)
+
+
+def _at(conn: sqlite3.Connection, session: Session, seq: int | None) -> Record | None:
+    return whole_record(conn, session.id, seq) if seq is not None else None
+
+
+def markers(conn: sqlite3.Connection, key: SessionKey) -> list[Marker]:
+    """All markers of a session, in order."""
+    with reading(conn):
+        session = state.load(conn, key)
+        return markers_of(conn, session.id) if session else []
+
+
+def records(
+    conn: sqlite3.Connection, key: SessionKey, *, after_seq: int, up_to_seq: int, live_only: bool
+) -> list[Record]:
+    """Records after one seq and up to another, in order.
+
+    All that the archive holds, or only the live ones, service records left out.
+    """
+    with reading(conn):
+        session = state.load(conn, key)
+        if session is None:
+            return []
+        if not live_only:
+            rows = conn.execute(
+                f"SELECT {WHOLE} FROM record r JOIN body b ON b.id = r.body_id "  # noqa: S608 - our own columns
+                "WHERE r.session = ? AND r.seq > ? AND r.seq <= ? ORDER BY r.seq",
+                (session.id, after_seq, up_to_seq),
+            )
+            return [record_of_row(row) for row in rows]
+        found = []
+        for row in live_rows(conn, session, after=after_seq):
+            if row.seq > up_to_seq:
+                break
+            found.append(_whole(conn, session, row))
+        return found
+
+
+def live(conn: sqlite3.Connection, key: SessionKey, *, after: int, limit: int, max_bytes: int) -> LivePage | None:
+    """A page of the live context: at most `limit` records and, but for the first, `max_bytes` of bodies.
+
+    Positions: service records first, by their number, then the seq of what follows.
+    """
+    with reading(conn):
+        session = state.load(conn, key)
+        if session is None:
+            return None
+        service = service_rows(conn, session)
+        rows = _from(conn, session, service, max(after, 0))
+        taken: list[Record] = []
+        clearings: dict[MessageUuid, tuple[Clearing, ...]] = {}
+        room, reached, more = max_bytes, after, False
+        for position, row in rows:
+            found = _whole(conn, session, row)
+            if taken and (len(taken) >= limit or len(found.body) > room):
+                more = True
+                break
+            taken.append(found)
+            room -= len(found.body)
+            reached = position
+            if row.cleared:
+                clearings[found.uuid] = tuple(item for item, _ in clearings_at(conn, session.id, row.seq))
+        version = f"{session.marker_seq}.{session.epoch}"
+        return LivePage(tuple(taken), clearings, reached if more else None, version)
+
+
+def _from(
+    conn: sqlite3.Connection, session: Session, service: Sequence[Narrow], after: int
+) -> Iterator[tuple[int, Narrow]]:
+    """The live rows after a position, each with the position to go on from."""
+    number = len(service)
+    for at, row in enumerate(service[after:], start=after + 1):
+        yield at, row
+    for row in live_rows(conn, session, after=max(0, after - number)):
+        yield number + row.seq, row
+
+
+def _whole(conn: sqlite3.Connection, session: Session, row: Narrow) -> Record:
+    found = whole_record(conn, session.id, row.seq)
+    assert found is not None  # noqa: S101 - its row was read in this transaction
+    return found

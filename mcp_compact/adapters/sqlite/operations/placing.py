@@ -1,0 +1,210 @@
+"""Finding the place of new records: number, parent, message id, calls, and whether they are on the active branch.
+
+What stands in the batch is found in the batch; the tables are asked once for everything else.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from mcp_compact.adapters.sqlite.operations.encoding import json_list, safe_id, safe_id_or_none
+from mcp_compact.adapters.sqlite.operations.rows import ANSWERS, CHAIN, MARKER, MESSAGE, OTHER, SERVICE, SHARES
+from mcp_compact.adapters.sqlite.operations.state import Session
+from mcp_compact.messages.blocks import ToolResultBlock, ToolUseBlock
+from mcp_compact.messages.weights import Weight
+from mcp_compact.ports.store import Prepared
+
+
+@dataclass(slots=True)
+class Placed:
+    """A new record with everything that its rows need."""
+
+    prepared: Prepared
+    uuid: str
+    seq: int
+    body_hash: bytes
+    parent_uuid: str | None
+    message_id: str | None
+    calls: list[tuple[str, int, str]] = field(default_factory=list)
+    """Tool call id, block, name."""
+    results: list[tuple[str, int, bool]] = field(default_factory=list)
+    """Tool call id, block, is it an error."""
+    parent_seq: int = 0
+    need_seq: int = 0
+    active: int = 0
+    kind: int = OTHER
+
+    @property
+    def weight(self) -> Weight:
+        weight, exact = self.prepared.weight, self.prepared.exact_units
+        return weight if exact is None else Weight(exact, weight.results, weight.media, weight.messages)
+
+
+@dataclass(slots=True)
+class Placing:
+    """New records in place, and what of the archive they touch."""
+
+    placed: list[Placed]
+    missing_parents: list[str] = field(default_factory=list)
+    extra: list[int] = field(default_factory=list)
+    """Old records that the new ones may bring onto the active branch."""
+    root_parent: int = 0
+    """The old record that the new chain hangs on, 0 for none."""
+
+
+def placed_of(prepared: Prepared, uuid: str, seq: int, body_hash: bytes) -> Placed:
+    record = prepared.record
+    message = record.message
+    out = Placed(
+        prepared,
+        uuid,
+        seq,
+        body_hash,
+        safe_id_or_none(record.parent_uuid),
+        safe_id_or_none(message.id) if message else None,
+        kind=MESSAGE if record.is_message else OTHER,
+    )
+    for at, block in enumerate(record.blocks):
+        match block:
+            case ToolUseBlock(server=False):
+                out.calls.append((safe_id(block.id), at, safe_id(block.name)))
+            case ToolResultBlock(server=False):
+                out.results.append((safe_id(block.tool_use_id), at, block.is_error))
+            case _:
+                pass
+    return out
+
+
+def place(conn: sqlite3.Connection, session: Session, placed: list[Placed]) -> Placing:
+    """Fill in the places of new records, which are in order and not empty."""
+    placing = Placing(placed)
+    by_seq = {item.seq: item for item in placed}
+    _find_parents(conn, session, placing)
+    old_ids = _old_message_ids(conn, session.id, placed)
+    _find_needs(conn, session.id, placed, {key: min(rows)[0] for key, rows in old_ids.items()})
+    at = placed[-1].seq
+    while at in by_seq:
+        by_seq[at].active = CHAIN
+        at = by_seq[at].parent_seq
+    placing.root_parent = at
+    _find_belonging(conn, session.id, placing, old_ids)
+    return placing
+
+
+def _find_parents(conn: sqlite3.Connection, session: Session, placing: Placing) -> None:
+    named = {item.parent_uuid for item in placing.placed} - {None, session.head_uuid}
+    named -= {item.uuid for item in placing.placed}
+    rows = _select(conn, "SELECT uuid, seq, kind FROM record WHERE session = ? AND uuid IN ", session.id, named)
+    stored = {uuid: (seq, kind) for uuid, seq, kind in rows}
+    # What we appended ourselves is nobody's parent: the record before goes on.
+    known = {uuid: seq for uuid, (seq, kind) in stored.items() if kind not in (MARKER, SERVICE)}
+    if session.head_seq:
+        known[session.head_uuid] = session.head_seq
+    previous = session.head_seq
+    unknown: list[str] = []
+    for item in placing.placed:
+        parent = known.get(item.parent_uuid) if item.parent_uuid is not None else None
+        if parent is None and item.parent_uuid is not None:
+            unknown.append(item.parent_uuid)
+        item.parent_seq = parent if parent is not None else (0 if item.prepared.record.is_root else previous)
+        known[item.uuid] = item.seq
+        previous = item.seq
+    placing.missing_parents = [uuid for uuid in dict.fromkeys(unknown) if uuid not in known and uuid not in stored]
+
+
+def _old_message_ids(
+    conn: sqlite3.Connection, session: int, placed: Sequence[Placed]
+) -> dict[str, list[tuple[int, int]]]:
+    """Older records of the message ids of the batch: seq and level."""
+    ids = {item.message_id for item in placed} - {None}
+    out: dict[str, list[tuple[int, int]]] = {}
+    rows = _select(
+        conn, "SELECT message_id, seq, active FROM record WHERE session = ? AND message_id IN ", session, ids
+    )
+    for message_id, seq, active in rows:
+        out.setdefault(message_id, []).append((seq, active))
+    return out
+
+
+def _find_needs(conn: sqlite3.Connection, session: int, placed: Sequence[Placed], first: dict[str, int]) -> None:
+    """The oldest record that each one needs: the first of its message id, or of the message ids of its calls."""
+    made: set[str] = set()
+    asked: set[str] = set()
+    for item in placed:
+        asked.update(call for call, _, _ in item.results if call not in made)
+        made.update(call for call, _, _ in item.calls)
+    needs = dict(
+        _select(
+            conn,
+            "SELECT c.tool_use_id, r.need_seq FROM call c JOIN record r ON r.session = c.session AND r.seq = c.seq "
+            "WHERE c.session = ? AND c.tool_use_id IN ",
+            session,
+            asked,
+            " ORDER BY c.seq",
+        )
+    )
+    for item in placed:
+        need = item.seq
+        if item.message_id is not None:
+            need = first.setdefault(item.message_id, item.seq)
+        for call, _, _ in item.results:
+            need = min(need, needs.get(call, need))
+        item.need_seq = need
+        for call, _, _ in item.calls:
+            needs[call] = need
+
+
+def _find_belonging(
+    conn: sqlite3.Connection, session: int, placing: Placing, old_ids: dict[str, list[tuple[int, int]]]
+) -> None:
+    """Levels of new records off the chain, and old records that the new ones may bring in."""
+    placed = placing.placed
+    on_chain = {item.message_id for item in placed if item.active == CHAIN} - {None}
+    placing.extra = [seq for key, rows in old_ids.items() if key in on_chain for seq, active in rows if active < SHARES]
+    on_chain |= {key for key, rows in old_ids.items() if any(active == CHAIN for _, active in rows)}
+    for item in placed:
+        if item.active != CHAIN and item.message_id in on_chain:
+            item.active = SHARES
+    answerable = {call for item in placed if item.active >= SHARES for call, _, _ in item.calls}
+    made = {call for item in placed for call, _, _ in item.calls}
+    placing.extra += [
+        row[0]
+        for row in _select(
+            conn,
+            "SELECT r.seq FROM result t JOIN record r ON r.session = t.session AND r.seq = t.seq "
+            "WHERE t.session = ? AND r.active = 0 AND t.tool_use_id IN ",
+            session,
+            made,
+        )
+    ]
+    _find_answers(conn, session, placed, answerable)
+
+
+def _find_answers(conn: sqlite3.Connection, session: int, placed: Sequence[Placed], answerable: set[str]) -> None:
+    off = [item for item in placed if item.active < SHARES and item.results]
+    asked = {call for item in off for call, _, _ in item.results} - answerable
+    answerable |= {
+        row[0]
+        for row in _select(
+            conn,
+            "SELECT c.tool_use_id FROM call c JOIN record r ON r.session = c.session AND r.seq = c.seq "
+            "WHERE c.session = ? AND r.active >= 2 AND c.tool_use_id IN ",
+            session,
+            asked,
+        )
+    }
+    for item in off:
+        if any(call in answerable for call, _, _ in item.results):
+            item.active = ANSWERS
+
+
+def _select(
+    conn: sqlite3.Connection, sql: str, session: int, values: Iterable[str | None], order: str = ""
+) -> Iterable[tuple[object, ...]]:
+    """Rows whose last column is among the values; the tables are not asked for nothing."""
+    values = list(values)
+    if not values:
+        return ()
+    return conn.execute(f"{sql}(SELECT value FROM json_each(?)){order}", (session, json_list(values)))

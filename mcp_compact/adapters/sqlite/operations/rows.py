@@ -1,0 +1,163 @@
+"""Rows of records as values: the narrow view that compaction walks over, and whole records with their bodies."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from mcp_compact.adapters.sqlite.operations.encoding import ids_of
+from mcp_compact.messages.codec import decode_message
+from mcp_compact.messages.ids import ApiMessageId, MessageUuid, ToolUseId
+from mcp_compact.messages.message import Entry, Message, Record
+from mcp_compact.messages.weights import Weight
+
+OTHER, MESSAGE, MARKER, SERVICE, NATIVE_SERVICE = range(5)
+"""What a record is (`record.kind`)."""
+ANSWERS, SHARES, CHAIN = 1, 2, 3
+"""Why a record is on the active branch (`record.active`); 0: it is not."""
+
+
+class Narrow(NamedTuple):
+    """What compaction needs of a record."""
+
+    seq: int
+    uuid: str
+    role: str | None
+    message_id: str | None
+    units: int
+    estimated: int
+    answers: int
+    media: int
+    messages: int
+    text_holding: int
+    has_thinking: int
+    calls: str | None
+    results: str | None
+    at_ms: int | None
+    need_seq: int
+    cleared: int
+    body_hash: bytes
+
+    @property
+    def weight(self) -> Weight:
+        """As it stands in the archive, nothing cleared."""
+        return Weight(self.units, self.answers, self.media, self.messages)
+
+
+NARROW = (
+    "r.seq, r.uuid, r.role, r.message_id, coalesce(r.exact_units, r.units), r.exact_units IS NULL, r.answers, r.media, "
+    "r.messages, r.text_holding, r.has_thinking, r.calls, r.results, r.at_ms, r.need_seq, r.cleared, r.body_hash"
+)
+WHOLE = (
+    "r.uuid, r.type, b.data, b.message, r.role, r.message_id, r.parent_uuid, r.is_root, r.at_ms, r.seq, r.subtype, "
+    "r.is_meta, r.is_summary, r.agent_id"
+)
+"""Columns of `record_of_row`, of `record r JOIN body b ON b.id = r.body_id`."""
+
+
+def entry_of_row(row: Narrow, weight: Weight) -> Entry:
+    """The record as the algorithms see it; the weight is that of the live context."""
+    return Entry(
+        uuid=MessageUuid(row.uuid),
+        seq=row.seq,
+        role=row.role or "",
+        message_id=ApiMessageId(row.message_id) if row.message_id is not None else None,
+        weight=weight,
+        text_holding=bool(row.text_holding),
+        calls=tuple(ToolUseId(item) for item in ids_of(row.calls)),
+        results=tuple(ToolUseId(item) for item in ids_of(row.results)),
+        at_ms=row.at_ms,
+        has_thinking=bool(row.has_thinking),
+    )
+
+
+def record_of_row(row: tuple[Any, ...]) -> Record:
+    """The record as it was appended, its message read from its body."""
+    (uuid, kind, data, message, role, message_id, parent_uuid, is_root, at_ms, seq, subtype, meta, summary, agent) = row
+    raw = parsed(data)
+    return Record(
+        uuid=MessageUuid(uuid),
+        type=kind,
+        body=data,
+        raw=raw,
+        message=None if role is None else _message(raw if message is None else parsed(message), role, message_id),
+        parent_uuid=MessageUuid(parent_uuid) if parent_uuid is not None else None,
+        is_root=bool(is_root),
+        at_ms=at_ms,
+        seq=seq,
+        subtype=subtype,
+        is_meta=bool(meta),
+        is_summary=bool(summary),
+        agent_id=agent,
+    )
+
+
+def parsed(data: bytes) -> Mapping[str, Any]:
+    """The JSON object of a body; an empty one where it holds something else (a damaged line)."""
+    try:
+        value = json.loads(data)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def inner_message(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The message of a body: a transcript's line holds it under `message`, a plain one is it."""
+    message = raw.get("message")
+    return message if isinstance(message, Mapping) else raw
+
+
+def _message(raw: Mapping[str, Any], role: str, message_id: str | None) -> Message | None:
+    message = decode_message(inner_message(raw), role)
+    if message is None or (message.role == role and message.id == message_id):
+        return message
+    return Message(
+        role=role,
+        content=message.content,
+        blocks=message.blocks,
+        id=ApiMessageId(message_id) if message_id is not None else None,
+        model=message.model,
+        usage=message.usage,
+        stop_reason=message.stop_reason,
+    )
+
+
+def stored_message(record: Record) -> bytes | None:
+    """The message's own JSON where its body alone would not give it back (formats that are translated)."""
+    message = record.message
+    if message is None:
+        return None
+    inner = inner_message(record.raw or parsed(record.body))
+    if inner.get("content") is message.content or _gives_back(inner, message):
+        return None
+    usage = message.usage
+    return json.dumps(
+        {
+            "role": message.role,
+            "id": message.id,
+            "content": message.content,
+            "model": message.model,
+            "stop_reason": message.stop_reason,
+            "usage": usage and {"input_tokens": usage.context_tokens, "output_tokens": usage.output_tokens},
+        },
+        separators=(",", ":"),
+    ).encode()
+
+
+def _gives_back(inner: Mapping[str, Any], message: Message) -> bool:
+    decoded = decode_message(inner)
+    return (
+        decoded is not None
+        and decoded.content == message.content
+        and (decoded.model, decoded.usage, decoded.stop_reason) == (message.model, message.usage, message.stop_reason)
+    )
+
+
+def whole_record(conn: sqlite3.Connection, session: int, seq: int) -> Record | None:
+    row = conn.execute(
+        f"SELECT {WHOLE} FROM record r JOIN body b ON b.id = r.body_id WHERE r.session = ? AND r.seq = ?",  # noqa: S608 - our own columns
+        (session, seq),
+    ).fetchone()
+    return record_of_row(row) if row else None

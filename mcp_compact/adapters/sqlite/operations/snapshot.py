@@ -1,0 +1,130 @@
+"""One consistent reading of a session for a compaction: the session's row, then some dozens of narrow rows."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from mcp_compact.adapters.sqlite.connection import reading
+from mcp_compact.adapters.sqlite.operations import state
+from mcp_compact.adapters.sqlite.operations.clearable import RESULT, result_facts
+from mcp_compact.adapters.sqlite.operations.encoding import json_list
+from mcp_compact.adapters.sqlite.operations.live import live_rows, live_weight, service_rows
+from mcp_compact.adapters.sqlite.operations.memory import memory_of
+from mcp_compact.adapters.sqlite.operations.rows import Narrow, entry_of_row, whole_record
+from mcp_compact.adapters.sqlite.operations.state import Session
+from mcp_compact.compaction.snapshot import Base, Instruction, Reach, ResultFacts, ServiceRecord, Snapshot
+from mcp_compact.messages.ids import MessageUuid
+from mcp_compact.messages.message import Entry
+from mcp_compact.messages.weights import NOTHING, Family, family_of
+from mcp_compact.ports.store import SessionKey
+
+INSTRUCTIONS = 200
+"""So many newest standing instructions are read."""
+
+
+def snapshot(conn: sqlite3.Connection, key: SessionKey, reach: Reach) -> Snapshot | None:
+    """The live context as far back as `reach` asks for; None where there is no such session."""
+    with reading(conn):
+        session = state.load(conn, key)
+        return _snapshot(conn, session, reach) if session else None
+
+
+def _snapshot(conn: sqlite3.Connection, session: Session, reach: Reach) -> Snapshot:
+    family = family_of(session.model)
+    tail, is_all = _tail(conn, session, reach, family)
+    last, last_user = _last_messages(conn, session, tail)
+    return Snapshot(
+        base=Base(session.last_seq, session.marker_seq, session.live_hash.hex()),
+        family=family,
+        tail=tail,
+        tail_is_all=is_all,
+        live_weight=session.totals.weight,
+        live_count=session.live_count,
+        service=tuple(_service(conn, session, row) for row in service_rows(conn, session)),
+        results=_results(conn, session, tail),
+        memory=memory_of(conn, session),
+        instructions=_instructions(conn, session),
+        discovered_tools=_tools(conn, session.id),
+        context_window=session.context_window,
+        overhead_tokens=session.overhead_tokens,
+        last_message_uuid=last,
+        last_user_message_uuid=last_user,
+    )
+
+
+def _tail(conn: sqlite3.Connection, session: Session, reach: Reach, family: Family) -> tuple[tuple[Entry, ...], bool]:
+    """The newest live records, old to new; whether they begin at the floor."""
+    entries: list[Entry] = []
+    weight, texts, need = NOTHING, 0, session.last_seq + 1
+    for row in live_rows(conn, session, newest_first=True):
+        if row.seq < need and entries and _reached(reach, family.tokens(weight), texts, row.seq):
+            return tuple(reversed(entries)), False
+        own = live_weight(conn, session.id, row)
+        entries.append(entry_of_row(row, own))
+        weight, texts, need = weight + own, texts + row.text_holding, min(need, row.need_seq)
+    return tuple(reversed(entries)), True
+
+
+def _reached(reach: Reach, tokens: int, texts: int, next_seq: int) -> bool:
+    if reach.down_to_seq is not None and next_seq > reach.down_to_seq:
+        return False
+    return tokens >= reach.max_tokens or (tokens >= reach.min_tokens and texts >= reach.min_text)
+
+
+def _service(conn: sqlite3.Connection, session: Session, row: Narrow) -> ServiceRecord:
+    record = whole_record(conn, session.id, row.seq)
+    text = record.text if record else ""
+    return ServiceRecord(MessageUuid(row.uuid), row.seq, live_weight(conn, session.id, row), text)
+
+
+def _results(conn: sqlite3.Connection, session: Session, tail: Sequence[Entry]) -> tuple[ResultFacts, ...]:
+    """The uncleared results of the tail."""
+    seqs = [entry.seq for entry in tail if entry.results]
+    rows = conn.execute(
+        f"SELECT {RESULT} FROM result t JOIN record r ON r.session = t.session AND r.seq = t.seq "  # noqa: S608 - our own columns
+        "WHERE t.session = ? AND t.cleared_by IS NULL AND t.seq IN (SELECT value FROM json_each(?)) "
+        "ORDER BY t.seq, t.block",
+        (session.id, json_list(seqs)),
+    )
+    return tuple(result_facts(conn, session.id, rows.fetchall()))
+
+
+def _instructions(conn: sqlite3.Connection, session: Session) -> tuple[Instruction, ...]:
+    """The newest standing instructions, old to new; those of rewound prompts are none.
+
+    A client's boundary may cut the chain of parents: what stands before it was not rewound.
+    """
+    floor = session.base_seq if session.natives else 0
+    rows = conn.execute(
+        "SELECT iif(n.active > 0, l.seq, l.first_seq), l.text FROM ledger l "
+        "JOIN record n ON n.session = l.session AND n.seq = l.seq "
+        "JOIN record f ON f.session = l.session AND f.seq = l.first_seq "
+        "WHERE l.session = ? AND l.kind = 'instruction' AND (n.active > 0 OR f.active > 0 OR l.first_seq <= ?) "
+        "ORDER BY l.seq DESC LIMIT ?",
+        (session.id, floor, INSTRUCTIONS),
+    ).fetchall()
+    return tuple(Instruction(seq, text) for seq, text in reversed(rows))
+
+
+def _tools(conn: sqlite3.Connection, session: int) -> tuple[str, ...]:
+    rows = conn.execute("SELECT text FROM ledger WHERE session = ? AND kind = 'tool'", (session,))
+    return tuple(sorted(row[0] for row in rows))
+
+
+def _last_messages(
+    conn: sqlite3.Connection, session: Session, tail: Sequence[Entry]
+) -> tuple[MessageUuid | None, MessageUuid | None]:
+    """The newest live message, and the newest one that a person's words are in."""
+    last = tail[-1].uuid if tail else None
+    words = next((entry.uuid for entry in reversed(tail) if entry.role == "user" and entry.text_holding), None)
+    return last, words or _last_words(conn, session)
+
+
+def _last_words(conn: sqlite3.Connection, session: Session) -> MessageUuid | None:
+    row = conn.execute(
+        "SELECT uuid FROM record WHERE session = ? AND text_holding = 1 AND role = 'user' AND snipped_by = 0 "
+        "AND active > 0 AND kind = 1 ORDER BY seq DESC LIMIT 1",
+        (session.id,),
+    ).fetchone()
+    return MessageUuid(row[0]) if row else None

@@ -1,0 +1,138 @@
+"""Writing the rows of new records."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from mcp_compact.adapters.sqlite.operations.encoding import fitting, ids_text, safe_id_or_none
+from mcp_compact.adapters.sqlite.operations.placing import Placed
+from mcp_compact.adapters.sqlite.operations.rows import MESSAGE, stored_message
+from mcp_compact.adapters.sqlite.operations.state import Session
+from mcp_compact.messages.codec import body_hash, well_formed
+
+_BODY = "INSERT INTO body (id, data, message) VALUES (?, ?, ?)"
+_RECORD = (
+    "INSERT INTO record (id, session, seq, uuid, parent_uuid, parent_seq, is_root, kind, type, subtype, role, message_id, "
+    "agent_id, at_ms, units, exact_units, answers, media, messages, text_holding, has_thinking, is_meta, is_summary, "
+    "active, need_seq, calls, results, content_hash, body_hash, body_id) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_CALL = "INSERT INTO call VALUES (?, ?, ?, ?, ?)"
+_RESULT = "INSERT INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)"
+_MEDIA = "INSERT OR IGNORE INTO media VALUES (?, ?, ?, ?, ?, ?, ?, NULL)"
+_LEDGER = (
+    "INSERT INTO ledger (session, kind, hash, first_seq, seq, text) VALUES (?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (session, kind, hash) DO UPDATE SET seq = excluded.seq"
+)
+
+
+def write(conn: sqlite3.Connection, session: Session, placed: Sequence[Placed]) -> None:
+    """Write everything of the new records, and count them in the session's row."""
+    first = reserve_ids(conn, len(placed))
+    sid = session.id
+    conn.executemany(
+        _BODY,
+        [
+            (first + at, item.prepared.record.body, stored_message(item.prepared.record))
+            for at, item in enumerate(placed)
+        ],
+    )
+    conn.executemany(_RECORD, [_record(sid, first + at, item) for at, item in enumerate(placed)])
+    conn.executemany(_CALL, [(sid, call, item.seq, at, name) for item in placed for call, at, name in item.calls])
+    conn.executemany(_RESULT, [row for item in placed if item.results for row in _results(sid, item)])
+    conn.executemany(_MEDIA, [row for item in placed if item.prepared.media for row in _media(sid, item)])
+    conn.executemany(_LEDGER, [row for item in placed for row in _ledger(sid, item)])
+    session.last_seq = placed[-1].seq
+    session.message_count += sum(item.kind == MESSAGE for item in placed)
+    session.body_bytes += sum(len(item.prepared.record.body) for item in placed)
+
+
+def reserve_ids(conn: sqlite3.Connection, number: int) -> int:
+    """Ids for so many new records (and their bodies); the first one."""
+    first = conn.execute("SELECT last_record FROM archive").fetchone()[0] + 1
+    conn.execute("UPDATE archive SET last_record = ?", (first + number - 1,))
+    return int(first)
+
+
+def _record(session: int, row_id: int, item: Placed) -> tuple[object, ...]:
+    prepared, record = item.prepared, item.prepared.record
+    weight = prepared.weight
+    return (
+        row_id,
+        session,
+        item.seq,
+        item.uuid,
+        item.parent_uuid,
+        item.parent_seq,
+        record.is_root,
+        item.kind,
+        well_formed(record.type),
+        well_formed(record.subtype),
+        well_formed(record.message.role) if record.message else None,
+        item.message_id,
+        safe_id_or_none(record.agent_id),
+        fitting(record.at_ms),
+        weight.units,
+        prepared.exact_units,
+        weight.results,
+        weight.media,
+        weight.messages,
+        record.is_text_holding,
+        record.has_thinking,
+        record.is_meta,
+        record.is_summary,
+        item.active,
+        item.need_seq,
+        ids_text([call for call, _, _ in item.calls]) if item.calls else None,
+        ids_text([call for call, _, _ in item.results]) if item.results else None,
+        prepared.content_hash or None,
+        item.body_hash,
+        row_id,
+    )
+
+
+def _results(session: int, item: Placed) -> list[tuple[object, ...]]:
+    prepared = item.prepared
+    rows = zip(item.results, prepared.result_weights, prepared.cleared_weights, strict=True)
+    return [
+        (
+            session,
+            item.seq,
+            block,
+            call,
+            weight.units,
+            weight.results,
+            weight.media,
+            cleared.units,
+            cleared.results,
+            cleared.media,
+            is_error,
+        )
+        for (call, block, is_error), weight, cleared in rows
+    ]
+
+
+def _media(session: int, item: Placed) -> list[tuple[object, ...]]:
+    return [
+        (
+            session,
+            item.seq,
+            facts.block,
+            -1 if facts.part is None else facts.part,
+            facts.kind,
+            facts.tokens,
+            safe_id_or_none(facts.tool_use_id),
+        )
+        for facts in item.prepared.media
+    ]
+
+
+def _ledger(session: int, item: Placed) -> list[tuple[object, ...]]:
+    named = [("instruction", text) for text in item.prepared.instructions]
+    named += [("tool", text) for text in item.prepared.tools]
+    rows = []
+    for kind, text in named:
+        clean = well_formed(text)
+        rows.append((session, kind, body_hash(clean.encode()), item.seq, item.seq, clean))
+    return rows

@@ -1,0 +1,140 @@
+"""The store behind its port: each operation in one hop on the thread of its connection.
+
+A call that is cancelled leaves its operation to end on that thread, whole or rolled back; the next
+call waits its turn. aiosqlite's thread is no daemon, so closing always ends it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Concatenate, ParamSpec, TypeVar
+
+import aiosqlite
+from anyio import CancelScope
+
+from mcp_compact.adapters.sqlite import connection, operations
+from mcp_compact.compaction.plan import ClearingPlan, CompactionPlan
+from mcp_compact.compaction.snapshot import MediaFacts, Memory, Reach, ResultFacts, Snapshot
+from mcp_compact.messages.ids import MessageUuid, ToolUseId
+from mcp_compact.messages.markers import Marker
+from mcp_compact.messages.message import Record
+from mcp_compact.ports.store import (
+    Appended,
+    Batch,
+    Committed,
+    LivePage,
+    SessionKey,
+    SessionRow,
+    SourcePosition,
+    Stamp,
+)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class OneHopConnection(aiosqlite.Connection):
+    """An aiosqlite connection whose protected one-hop call has a name."""
+
+    async def run(
+        self, operation: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run an operation on the connection's thread, whole, and give its result."""
+        result: T = await self._execute(operation, self._conn, *args, **kwargs)
+        return result
+
+    async def open(self) -> None:
+        """Start the thread and connect; the thread has ended where that fails."""
+        try:
+            with CancelScope(shield=True):
+                await self
+        except BaseException:
+            self._thread.join()
+            raise
+
+    async def end(self) -> None:
+        """Close after what is queued has run, and wait for the thread, also where the caller is cancelled."""
+        with CancelScope(shield=True):
+            await self.close()
+        self._thread.join()
+
+
+@asynccontextmanager
+async def open_store(path: str | os.PathLike[str], *, full_sync: bool = False) -> AsyncIterator[SqliteStore]:
+    """The archive at `path`, open inside of the context. Errors are those of `connection.connect`."""
+    opened = OneHopConnection(partial(connection.connect, path, full_sync=full_sync), iter_chunk_size=64)
+    await opened.open()
+    try:
+        yield SqliteStore(opened)
+    finally:
+        await opened.end()
+
+
+class SqliteStore:
+    """`ports.store.Store` over one connection."""
+
+    def __init__(self, opened: OneHopConnection) -> None:
+        self._opened = opened
+
+    async def run(
+        self, operation: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run any storage operation in one hop."""
+        return await self._opened.run(operation, *args, **kwargs)
+
+    async def append(self, key: SessionKey, batch: Batch, now_ms: int) -> Appended:
+        return await self.run(operations.append, key, batch, now_ms)
+
+    async def session(self, key: SessionKey) -> SessionRow | None:
+        return await self.run(operations.session, key)
+
+    async def sessions(self, namespace: str, *, cwd: str | None, limit: int, before_ms: int | None) -> list[SessionRow]:
+        return await self.run(operations.sessions, namespace, cwd=cwd, limit=limit, before_ms=before_ms)
+
+    async def position(self, namespace: str, source: str) -> SourcePosition | None:
+        return await self.run(operations.position, namespace, source)
+
+    async def snapshot(self, key: SessionKey, reach: Reach) -> Snapshot | None:
+        return await self.run(operations.snapshot, key, reach)
+
+    async def clearable(self, key: SessionKey, *, before_ms: int | None) -> tuple[list[ResultFacts], list[MediaFacts]]:
+        return await self.run(operations.clearable, key, before_ms=before_ms)
+
+    async def records(self, key: SessionKey, *, after_seq: int, up_to_seq: int, live_only: bool) -> list[Record]:
+        return await self.run(operations.records, key, after_seq=after_seq, up_to_seq=up_to_seq, live_only=live_only)
+
+    async def live(self, key: SessionKey, *, after: int, limit: int, max_bytes: int) -> LivePage | None:
+        return await self.run(operations.live, key, after=after, limit=limit, max_bytes=max_bytes)
+
+    async def commit(self, key: SessionKey, plan: CompactionPlan | ClearingPlan, stamp: Stamp) -> Committed:
+        return await self.run(operations.commit, key, plan, stamp)
+
+    async def undo(self, key: SessionKey, stamp: Stamp) -> Committed:
+        return await self.run(operations.undo, key, stamp)
+
+    async def memory(self, key: SessionKey, version: int | None = None) -> Memory | None:
+        return await self.run(operations.memory, key, version)
+
+    async def write_memory(
+        self, key: SessionKey, text: str, mark_uuid: MessageUuid | None, writer: str, now_ms: int
+    ) -> Memory:
+        return await self.run(operations.write_memory, key, text, mark_uuid, writer, now_ms)
+
+    async def note(self, key: SessionKey, *, decline: str = "", attempt: str = "") -> None:
+        await self.run(operations.note, key, decline=decline, attempt=attempt)
+
+    async def record(self, key: SessionKey, uuid: MessageUuid) -> Record | None:
+        return await self.run(operations.record, key, uuid)
+
+    async def call(self, key: SessionKey, tool_use_id: ToolUseId) -> tuple[Record | None, Record | None]:
+        return await self.run(operations.call, key, tool_use_id)
+
+    async def markers(self, key: SessionKey) -> list[Marker]:
+        return await self.run(operations.markers, key)
+
+    async def match_prefix(self, key: SessionKey, hashes: Sequence[bytes]) -> int:
+        return await self.run(operations.match_prefix, key, hashes)
