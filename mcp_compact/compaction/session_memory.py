@@ -22,6 +22,8 @@ PATH = "session_memory"
 MEMORY_SHARE = 4
 """The memory gets at least a quarter of the target: the tail's results are cleared before it gets less."""
 FEWEST_MEMORY_TOKENS = 60
+MOST_OF_LEAVING = 2
+"""The memory takes at most half of what it stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,9 @@ def _plan(attempt: Attempt, window: _Window) -> CompactionPlan | Declined:
     snapshot, family = attempt.snapshot, attempt.snapshot.family
     room = window.target - max(FEWEST_MEMORY_TOKENS, window.target // MEMORY_SHARE)
     cleared, tail_weight = clear_largest(snapshot, window.kept, room)
-    memory_tokens = min(attempt.policy.memory.total_tokens, window.target - family.tokens(tail_weight))
+    leaving = family.tokens(snapshot.live_weight - total(window.kept))
+    most = max(FEWEST_MEMORY_TOKENS * 2, leaving // MOST_OF_LEAVING)
+    memory_tokens = min(attempt.policy.memory.total_tokens, window.target - family.tokens(tail_weight), most)
     written = _written(attempt, window, memory_tokens)
     if isinstance(written, Declined):
         return written

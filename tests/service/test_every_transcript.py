@@ -61,7 +61,7 @@ async def test_a_transcript_goes_in_is_compacted_read_and_undone(path: Path, sha
         assert again.stored == 0
 
         result = await service.compact(done.session_id, CompactCall(trigger="manual", force=True))
-        if result.status == "nothing_to_compact":
+        if result.status in {"nothing_to_compact", "no_progress"}:
             half = max(60, before.message_tokens // 2)
             result = await service.compact(
                 done.session_id, CompactCall(trigger="manual", force=True, target_tokens=half)
