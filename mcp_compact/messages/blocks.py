@@ -58,7 +58,8 @@ class ToolResultBlock:
     @property
     def cleared(self) -> bool:
         """Was the content cleared? An error keeps its first line before the mark."""
-        return any(line == CLEARED_RESULT for line in self.text.split("\n", 2)[:2])
+        lines = self.text.split("\n", 2)
+        return CLEARED_RESULT in lines[: 2 if self.is_error else 1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,9 +60,10 @@ def _cleared(block: Block, clearing: Clearing, text: ClearedText) -> Block:
 
 
 def _cleared_part(block: ToolResultBlock, at: int) -> Block:
+    if not (0 <= at < len(block.parts) and isinstance(block.parts[at], MediaBlock)):
+        return block
     parts: list[Any] = [part.raw for part in block.parts]
-    if at < len(parts) and isinstance(block.parts[at], MediaBlock):
-        parts[at] = media_mark(block.parts[at])
+    parts[at] = media_mark(block.parts[at])
     return parse_block({**block.raw, "content": parts})
 
 

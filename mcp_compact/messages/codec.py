@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import Any
 
@@ -13,6 +13,9 @@ from mcp_compact.messages.ids import ApiMessageId
 from mcp_compact.messages.message import Message, Usage
 
 HASH_BYTES = 16
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MAX_MS = 100_000_000_000_000
+"""The year 5138: what is later is no time of a record."""
 
 
 def canonical(value: object) -> bytes:
@@ -68,7 +71,9 @@ def decode_usage(raw: object) -> Usage | None:
     """Usage of one request; None where nothing was counted (locally made error messages count nothing)."""
     if not isinstance(raw, Mapping):
         return None
-    sent = sum(_count(raw.get(key)) for key in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"))
+    sent = sum(
+        _count(raw.get(key)) for key in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    )
     output = _count(raw.get("output_tokens"))
     return Usage(sent, output) if sent or output else None
 
@@ -79,14 +84,18 @@ def encode_message(message: Message) -> dict[str, Any]:
 
 
 def parse_time(value: object) -> int | None:
-    """Milliseconds since 1970 of an ISO time or a number of seconds or milliseconds; None where it is none."""
+    """Milliseconds since 1970 of an ISO time or a number of seconds or milliseconds; None where it is none.
+
+    A time before 1970 is nobody's record of a session, and some could not be written again: it is none.
+    """
     if isinstance(value, str):
         try:
             at = datetime.fromisoformat(value)
         except ValueError:
             return None
-        return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e14:
+        at_ms = ((at if at.tzinfo else at.replace(tzinfo=UTC)) - EPOCH) // timedelta(milliseconds=1)
+        return at_ms if 0 <= at_ms < MAX_MS else None
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < MAX_MS:
         return int(value if value > 1e11 else value * 1000)
     return None
 

@@ -8,11 +8,20 @@ number stays right when a session changes its model.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from mcp_compact.messages.blocks import Block, MediaBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from mcp_compact.messages.blocks import (
+    Block,
+    MediaBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    parse_content,
+)
 from mcp_compact.messages.image_header import image_size
 
 UNITS_PER_TOKEN = 1000
@@ -104,10 +113,13 @@ def family_of(model: str | None) -> Family:
     return GEMINI if "gemini" in name else UNKNOWN
 
 
+_CLAUDE_VERSION = re.compile(r"claude[^0-9]*([0-9]{1,2})(?:[-.]([0-9]{1,2}))?(?![0-9])")
+"""The first number after the name and, of one or two digits, the one after it: dates and revisions are none."""
+
+
 def _claude_version(name: str) -> tuple[int, int]:
-    parts = name.replace(".", "-").replace("@", "-").split("-")
-    numbers = [int(part) for part in parts if part.isdigit() and len(part) < 3]
-    return (numbers[0], numbers[1] if len(numbers) > 1 else 0) if numbers else (0, 0)
+    found = _CLAUDE_VERSION.search(name)
+    return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
 
 
 def estimate_units(text: str) -> int:
@@ -171,9 +183,23 @@ def weigh(messages: Sequence[Sequence[Block]], count: CountUnits = estimate_all)
 
 
 def media_tokens(block: MediaBlock) -> int:
-    """Tokens of an image by its size, of anything else a fixed 2,000."""
+    """Tokens of an image by its size, of a document that is text by its text, of anything else a fixed 2,000."""
+    if block.kind == "document" and (inner := _document_parts(block)):
+        texts, rest = countable(inner)
+        return max(1, ceil(sum(estimate_all(texts)) / UNITS_PER_TOKEN) + rest.media)
     size = image_size(block.data, block.media_type) if block.kind == "image" and block.data else None
     return image_tokens(*size) if size else UNKNOWN_MEDIA_TOKENS
+
+
+def _document_parts(block: MediaBlock) -> tuple[Block, ...]:
+    """What a document holds in plain sight: a text, or blocks; nothing for a file."""
+    match block.raw.get("source"):
+        case {"type": "text", "data": str(text)}:
+            return parse_content(text)
+        case {"type": "content", "content": inner}:
+            return parse_content(inner)
+        case _:
+            return ()
 
 
 def image_tokens(width: int, height: int) -> int:
