@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from mcp_compact.compaction.policy import MemoryPolicy, MicroPolicy, Policy, SessionMemoryCompactConfig
+from mcp_compact.compaction.policy import MemoryPolicy, MicroPolicy, Policy, SessionMemoryCompactConfig, levels
+from mcp_compact.errors import CallerError
 
 PREFIX = "MCP_COMPACT_"
 TRUTHY = ("1", "true", "yes", "on")
 FALSY = ("0", "false", "no", "off")
+SHOWN = 40
+"""Characters of a bad value that a warning shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("MCP_COMPACT_MICRO_MEDIA_TOKENS", "tokens", "2000", "Media of at least this size may be cleared."),
     Setting("MCP_COMPACT_MIN_GAIN_PERCENT", "percent", "5", "A compaction that frees less is not done."),
     Setting("MCP_COMPACT_REQUIRE_INSTRUCTIONS", "flag", "on", "Add standing instructions that would be lost."),
-    Setting("MCP_COMPACT_SYNCHRONOUS", "normal, full", "normal", "`full` survives a power loss; appends cost a disk flush."),
+    Setting(
+        "MCP_COMPACT_SYNCHRONOUS", "normal, full", "normal", "`full` survives a power loss; appends cost a disk flush."
+    ),
     Setting("MCP_COMPACT_PAGE_TOKENS", "tokens", "18000", "Size of one page of messages."),
     Setting("MCP_COMPACT_MAX_FILE_MB", "megabytes", "1024", "Largest transcript that is imported."),
     Setting("MCP_COMPACT_LOG_LEVEL", "level", "WARNING", "What is logged to stderr."),
@@ -111,8 +116,8 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     window = reader.number("MCP_COMPACT_CONTEXT_WINDOW", 0)
     settings = Settings(
         policy=policy,
-        db=Path(reader.text("MCP_COMPACT_DB")).expanduser() if reader.text("MCP_COMPACT_DB") else default_db(reader),
-        roots=_folders(reader.text("MCP_COMPACT_ROOTS")),
+        db=_file(reader) or default_db(reader.environ),
+        roots=_folders(reader),
         scope=reader.choice("MCP_COMPACT_SCOPE", ("project", "all")),
         context_window=window or None,
         synchronous=reader.choice("MCP_COMPACT_SYNCHRONOUS", ("normal", "full")),
@@ -121,7 +126,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         log_level=reader.choice("MCP_COMPACT_LOG_LEVEL", ("WARNING", "DEBUG", "INFO", "ERROR", "CRITICAL")),
     )
     reader.unknown_names()
-    return replace(settings, warnings=tuple(reader.warnings), historic=tuple(reader.historic))
+    return replace(settings, warnings=tuple(reader.warnings), historic=reader.historic())
 
 
 def is_truthy(value: str) -> bool:
@@ -129,86 +134,128 @@ def is_truthy(value: str) -> bool:
     return value.strip().lower() in TRUTHY
 
 
-def default_db(reader: _Reader | None = None) -> Path:
-    """The archive's file in the user's data directory, as each system has it."""
-    environ = reader.environ if reader else os.environ
-    home = Path.home()
+def default_db(environ: Mapping[str, str] | None = None) -> Path:
+    """The archive's file in the user's data directory, as each system has it.
+
+    Raises CallerError where the user has no home and the environment names no data directory.
+    """
+    known = os.environ if environ is None else environ
     match sys.platform:
         case "win32":
-            base = Path(environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+            base = _absolute(known.get("LOCALAPPDATA")) or _home() / "AppData" / "Local"
         case "darwin":
-            base = home / "Library" / "Application Support"
+            base = _home() / "Library" / "Application Support"
         case _:
-            base = Path(environ.get("XDG_DATA_HOME") or home / ".local" / "share")
+            base = _absolute(known.get("XDG_DATA_HOME")) or _home() / ".local" / "share"
     return base / "mcp-compact" / "archive.db"
+
+
+def _absolute(folder: str | None) -> Path | None:
+    """The folder; None where it is relative: it would be another one in every working directory."""
+    return Path(folder) if folder and Path(folder).is_absolute() else None
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:
+        raise CallerError(
+            "no_home", "This user has no home directory to keep the archive in.", "Set MCP_COMPACT_DB to a file."
+        ) from None
+
+
+_Value = TypeVar("_Value")
 
 
 @dataclass(slots=True)
 class _Reader:
     environ: Mapping[str, str]
     warnings: list[str] = field(default_factory=list)
-    historic: list[str] = field(default_factory=list)
 
-    def text(self, name: str) -> str:
-        """The variable, else its historic names; trimmed."""
+    def given(self, name: str) -> Iterator[tuple[str, str]]:
+        """The variable and its historic names, as far as they are set: name and value, trimmed."""
         setting = next(item for item in SETTINGS if item.name == name)
         for known in (name, *setting.historic):
             value = self.environ.get(known, "").strip()
             if value:
-                if known != name and known not in self.historic:
-                    self.historic.append(known)
-                return value
-        return ""
+                yield known, value
+
+    def text(self, name: str) -> str:
+        """What is set first of the variable and its historic names."""
+        return next((value for _, value in self.given(name)), "")
+
+    def first(self, name: str, read: Callable[[str, str], _Value | None], default: _Value) -> _Value:
+        """The first value that can be read: a bad one is ignored, and the next one counts."""
+        found = (read(known, value) for known, value in self.given(name))
+        return next((value for value in found if value is not None), default)
+
+    def warn(self, text: str) -> None:
+        """Keep a warning, once."""
+        if text not in self.warnings:
+            self.warnings.append(text)
 
     def flag(self, name: str, *, default: bool) -> bool:
-        value = self.text(name)
-        if not value:
-            return default
-        if value.lower() not in TRUTHY + FALSY:
-            self.warnings.append(f"{name}: {value[:40]!r} is no flag (1, true, yes, on or 0, false, no, off)")
-            return default
-        return is_truthy(value)
+        return self.first(name, self._flag, default)
+
+    def _flag(self, name: str, value: str) -> bool | None:
+        if value.lower() in TRUTHY + FALSY:
+            return is_truthy(value)
+        self.warn(f"{name}: {value[:SHOWN]!r} is no flag (1, true, yes, on or 0, false, no, off)")
+        return None
 
     def number(self, name: str, default: int) -> int:
-        value = self.text(name)
-        return default if not value else self.positive(name, value, default)
+        return self.first(name, self.positive, default)
 
-    def positive(self, name: str, value: object, default: int) -> int:
+    def positive(self, name: str, value: object) -> int | None:
         """A positive whole number; anything else is ignored and warned of."""
         try:
             number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else 0.0
         except (ValueError, OverflowError):
             number = 0.0
-        if not isfinite(number) or number < 1:
-            self.warnings.append(f"{name}: {str(value)[:40]!r} is no positive number, {default} is used")
-            return default
-        return int(number)
+        if isfinite(number) and number >= 1:
+            return int(number)
+        self.warn(f"{name}: {str(value)[:SHOWN]!r} is no positive number and is ignored")
+        return None
 
     def choice(self, name: str, choices: tuple[str, ...]) -> str:
-        value = self.text(name)
-        found = next((choice for choice in choices if choice.lower() == value.lower()), None)
-        if value and found is None:
-            self.warnings.append(f"{name}: {value[:40]!r} is none of {', '.join(choices)}")
-        return found or choices[0]
+        def read(known: str, value: str) -> str | None:
+            found = next((choice for choice in choices if choice.lower() == value.lower()), None)
+            if found is None:
+                self.warn(f"{known}: {value[:SHOWN]!r} is none of {', '.join(choices)}")
+            return found
+
+        return self.first(name, read, choices[0])
+
+    def path(self, name: str, text: str) -> Path | None:
+        """A path, `~` resolved; None, and a warning, where that user has no home."""
+        try:
+            return Path(text).expanduser()
+        except RuntimeError:
+            self.warn(f"{name}: the home directory in {text[:SHOWN]!r} cannot be found")
+            return None
 
     def compact_at(self) -> str:
-        value = self.text("MCP_COMPACT_AT")
-        number = value[:-1] if value.endswith("%") else value
-        try:
-            ok = not value or (isfinite(float(number)) and 0 < float(number) < (100 if value.endswith("%") else 1e12))
-        except ValueError:
-            ok = False
-        if not ok:
-            self.warnings.append(f"MCP_COMPACT_AT: {value[:40]!r} is neither like 60% nor a number of tokens")
-            return ""
-        return value if value.endswith("%") or not value else str(int(float(value)))
+        def read(name: str, value: str) -> str | None:
+            try:
+                levels(None, value)
+            except CallerError as error:
+                self.warn(f"{name}: {error.message}")
+                return None
+            return value if value.endswith("%") else str(int(float(value)))
+
+        return self.first("MCP_COMPACT_AT", read, "")
+
+    def historic(self) -> tuple[str, ...]:
+        """The historic names that are set."""
+        names = (name for item in SETTINGS for name in item.historic)
+        return tuple(name for name in names if self.environ.get(name, "").strip())
 
     def unknown_names(self) -> None:
         known = [item.name for item in SETTINGS]
         for name in sorted(self.environ):
             if name.startswith(PREFIX) and name not in known and name not in _ELSEWHERE:
                 near = get_close_matches(name, known, 1)
-                self.warnings.append(f"{name} is no setting" + (f"; did you mean {near[0]}?" if near else ""))
+                self.warn(f"{name} is no setting" + (f"; did you mean {near[0]}?" if near else ""))
 
 
 _ELSEWHERE = ("MCP_COMPACT_SHARED",)
@@ -221,7 +268,9 @@ def _sm_compact(reader: _Reader) -> bool:
         return True
     if is_truthy(reader.text("DISABLE_CLAUDE_CODE_SM_COMPACT")):
         return False
-    both = [reader.flag(name, default=True) for name in ("MCP_COMPACT_FLAG_SESSION_MEMORY", "MCP_COMPACT_FLAG_SM_COMPACT")]
+    both = [
+        reader.flag(name, default=True) for name in ("MCP_COMPACT_FLAG_SESSION_MEMORY", "MCP_COMPACT_FLAG_SM_COMPACT")
+    ]
     return all(both)
 
 
@@ -230,11 +279,9 @@ def _tail(reader: _Reader) -> SessionMemoryCompactConfig:
     given = _json_object(reader)
 
     def value(name: str, camel: str, fallback: int) -> int:
-        own = "MCP_COMPACT_SM_" + name.upper()
-        if reader.text(own):
-            return reader.number(own, fallback)
-        found = given.get(name, given.get(camel))
-        return fallback if found is None else reader.positive(f"{_CONFIG} {name}", found, fallback)
+        in_json = (reader.positive(f"{_CONFIG} {key}", given[key]) for key in (name, camel) if key in given)
+        own = reader.number("MCP_COMPACT_SM_" + name.upper(), 0)
+        return own or next((number for number in in_json if number is not None), fallback)
 
     return SessionMemoryCompactConfig(
         value("min_tokens", "minTokens", default.min_tokens),
@@ -247,17 +294,17 @@ _CONFIG = "MCP_COMPACT_SM_COMPACT_CONFIG"
 
 
 def _json_object(reader: _Reader) -> dict[str, Any]:
-    text = reader.text(_CONFIG)
-    if not text:
-        return {}
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        reader.warnings.append(f"{_CONFIG} is no JSON object and is ignored")
-        return {}
-    return value
+    def read(name: str, text: str) -> dict[str, Any] | None:
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            value = None
+        if isinstance(value, dict):
+            return value
+        reader.warn(f"{name} is no JSON object and is ignored")
+        return None
+
+    return reader.first(_CONFIG, read, {})
 
 
 def _micro(reader: _Reader) -> MicroPolicy:
@@ -286,9 +333,15 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _folders(text: str) -> tuple[Path, ...] | None:
-    parts = [part for part in text.split(os.pathsep) if part.strip()]
-    return tuple(Path(part).expanduser().resolve() for part in parts) if parts else None
+def _file(reader: _Reader) -> Path | None:
+    text = reader.text("MCP_COMPACT_DB")
+    return reader.path("MCP_COMPACT_DB", text) if text else None
+
+
+def _folders(reader: _Reader) -> tuple[Path, ...] | None:
+    parts = [part.strip() for part in reader.text("MCP_COMPACT_ROOTS").split(os.pathsep) if part.strip()]
+    found = [reader.path("MCP_COMPACT_ROOTS", part) for part in parts]
+    return tuple(path.resolve() for path in found if path is not None) if parts else None
 
 
 def effective(settings: Settings) -> dict[str, object]:

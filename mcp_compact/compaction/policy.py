@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from mcp_compact.errors import CallerError
+
 COMPACTABLE_TOOLS = ("Read", "Bash", "Grep", "Glob", "WebSearch", "WebFetch", "Edit", "Write")
 UNKNOWN_WINDOW = 200_000
 COMPACT_RESERVE = 33_000
 WARNING_RESERVE = 20_000
 HARD_RESERVE = 3_000
+MOST_TOKENS = 10**12
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +95,17 @@ class Levels:
 
 
 def levels(window: int | None, compact_at: str = "") -> Levels:
-    """The ladder for a window of so many tokens (unknown: 200,000), always between 0 and the window."""
+    """The ladder for a window of so many tokens (unknown: 200,000), always between 0 and the window.
+
+    Raises CallerError where `compact_at` is neither a share nor a number of tokens.
+    """
     known = window is not None and window > 0
     size = window if window is not None and window > 0 else UNKNOWN_WINDOW
     compact = _asked(compact_at, size) or max(size - COMPACT_RESERVE, size // 2)
     compact = max(1, min(compact, size - 1))
     return Levels(
         window=size,
-        warning=max(compact - WARNING_RESERVE, compact * 4 // 5),
+        warning=max(compact - WARNING_RESERVE, compact * 4 // 5, 1),
         compact=compact,
         hard=max(size - HARD_RESERVE, (compact + size) // 2),
         known=known,
@@ -107,11 +113,22 @@ def levels(window: int | None, compact_at: str = "") -> Levels:
 
 
 def _asked(compact_at: str, window: int) -> int:
-    """Tokens of a `60%` or `180000` setting; 0 where it says nothing."""
+    """Tokens of a `60%` or `180000` setting; 0 where it says nothing. Raises CallerError where it says nonsense."""
     text = compact_at.strip()
     if not text:
         return 0
-    return int(float(text[:-1]) * window / 100) if text.endswith("%") else int(text)
+    share = text.endswith("%")
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        number = 0
+    if not (0 < number < 100 if share else 1 <= number < MOST_TOKENS):  # noqa: PLR2004 - per cent
+        raise CallerError(
+            "bad_compact_at",
+            f"{text[:40]!r} is neither like 60% nor a number of tokens.",
+            "Leave it empty for the ladder.",
+        )
+    return max(1, int(number * window / 100 if share else number))
 
 
 def tail_limits(config: SessionMemoryCompactConfig, target_tokens: int, *, capped: bool) -> TailLimits:
