@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,10 +18,8 @@ from pathlib import Path
 from mcp_compact.adapters.sqlite import failures, filesystem
 from mcp_compact.adapters.sqlite.migrations import check_ours, migrate
 
-try:
+if sys.platform != "win32":
     import fcntl
-except ImportError:  # pragma: no cover - not on Windows
-    fcntl = None  # type: ignore[assignment]
 
 BUSY_SECONDS = 30.0
 """How long a call waits for the lock of another process."""
@@ -70,7 +69,7 @@ def _set_up(conn: ArchiveConnection, *, full_sync: bool) -> None:
     conn.execute(f"PRAGMA synchronous={'FULL' if full_sync or shared else 'NORMAL'}")
     conn.execute(f"PRAGMA journal_size_limit={WAL_BYTES}")
     conn.execute("PRAGMA temp_store=MEMORY")
-    if fcntl is not None:
+    if sys.platform != "win32":
         conn.execute("PRAGMA wal_autocheckpoint=0")
 
 
@@ -110,7 +109,7 @@ def writing(conn: sqlite3.Connection) -> Iterator[None]:
             _roll_back(conn)
             raise
     if isinstance(conn, ArchiveConnection) and conn.journal_mode == "wal":
-        _check_point(conn)
+        _check_point_if_due(conn)
 
 
 @contextmanager
@@ -131,30 +130,34 @@ def _roll_back(conn: sqlite3.Connection) -> None:
             conn.execute("ROLLBACK")
 
 
-def _check_point(conn: ArchiveConnection) -> None:
+def _check_point_if_due(conn: ArchiveConnection) -> None:
     """Check-point a WAL that has grown, unless another process is at it."""
     try:
         due = Path(conn.path + "-wal").stat().st_size > WAL_BYTES
     except OSError:
         return
-    if due and fcntl is not None:
+    if due:
         check_point(conn)
 
 
 def check_point(conn: ArchiveConnection, mode: str = "PASSIVE") -> bool:
-    """Move the WAL into the file under the archive's file lock; False where another process holds it.
+    """Move the WAL into the file under the archive's file lock; False where that could not be done now.
 
     A failure is left to the next writer: what was committed is in the WAL.
     """
-    if fcntl is None:
-        return False
-    lock = os.open(conn.path + "-lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with suppress(OSError, sqlite3.OperationalError), _file_lock(conn.path + "-lock"):
         conn.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
-    except (BlockingIOError, sqlite3.OperationalError):
-        return False
-    else:
         return True
+    return False
+
+
+@contextmanager
+def _file_lock(path: str) -> Iterator[None]:
+    """A lock between processes; raises BlockingIOError where another one holds it."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        if sys.platform != "win32":
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
     finally:
-        os.close(lock)
+        os.close(handle)

@@ -4,6 +4,8 @@ A call that is cancelled leaves its operation to end on that thread, whole or ro
 call waits its turn. aiosqlite's thread is no daemon, so closing always ends it.
 """
 
+# ruff: noqa: D102 - the port says what each method does
+
 from __future__ import annotations
 
 import os
@@ -17,8 +19,10 @@ import aiosqlite
 from anyio import CancelScope
 
 from mcp_compact.adapters.sqlite import connection, operations
+from mcp_compact.adapters.sqlite.operations import indexing
+from mcp_compact.compaction.micro import Clearable
 from mcp_compact.compaction.plan import ClearingPlan, CompactionPlan
-from mcp_compact.compaction.snapshot import MediaFacts, Memory, Reach, ResultFacts, Snapshot
+from mcp_compact.compaction.snapshot import Memory, Reach, Snapshot
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.markers import Marker
 from mcp_compact.messages.message import Record
@@ -26,7 +30,9 @@ from mcp_compact.ports.store import (
     Appended,
     Batch,
     Committed,
+    Found,
     LivePage,
+    SearchQuery,
     SessionKey,
     SessionRow,
     SourcePosition,
@@ -44,7 +50,7 @@ class OneHopConnection(aiosqlite.Connection):
         self, operation: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run an operation on the connection's thread, whole, and give its result."""
-        result: T = await self._execute(operation, self._conn, *args, **kwargs)
+        result: T = await self._execute(operation, self._conn, *args, **kwargs)  # type: ignore[no-untyped-call]
         return result
 
     async def open(self) -> None:
@@ -87,7 +93,11 @@ class SqliteStore:
         return await self._opened.run(operation, *args, **kwargs)
 
     async def append(self, key: SessionKey, batch: Batch, now_ms: int) -> Appended:
-        return await self.run(operations.append, key, batch, now_ms)
+        done = await self.run(operations.append, key, batch, now_ms)
+        # A large import leaves its records to the next searches.
+        if done.new < indexing.BATCH <= await self.run(indexing.waiting):
+            await self.run(indexing.index_batch)
+        return done
 
     async def session(self, key: SessionKey) -> SessionRow | None:
         return await self.run(operations.session, key)
@@ -101,8 +111,8 @@ class SqliteStore:
     async def snapshot(self, key: SessionKey, reach: Reach) -> Snapshot | None:
         return await self.run(operations.snapshot, key, reach)
 
-    async def clearable(self, key: SessionKey, *, before_ms: int | None) -> tuple[list[ResultFacts], list[MediaFacts]]:
-        return await self.run(operations.clearable, key, before_ms=before_ms)
+    async def clearable(self, key: SessionKey) -> Clearable | None:
+        return await self.run(operations.clearable, key)
 
     async def records(self, key: SessionKey, *, after_seq: int, up_to_seq: int, live_only: bool) -> list[Record]:
         return await self.run(operations.records, key, after_seq=after_seq, up_to_seq=up_to_seq, live_only=live_only)
@@ -135,6 +145,12 @@ class SqliteStore:
 
     async def markers(self, key: SessionKey) -> list[Marker]:
         return await self.run(operations.markers, key)
+
+    async def newest_message(self, key: SessionKey) -> MessageUuid | None:
+        return await self.run(operations.newest_message, key)
+
+    async def search(self, namespace: str, query: SearchQuery) -> Found:
+        return await self.run(operations.search, namespace, query)
 
     async def match_prefix(self, key: SessionKey, hashes: Sequence[bytes]) -> int:
         return await self.run(operations.match_prefix, key, hashes)

@@ -11,8 +11,9 @@ from mcp_compact.adapters.sqlite.operations.append import append
 from mcp_compact.adapters.sqlite.operations.clearable import clearable
 from mcp_compact.adapters.sqlite.operations.commit import commit, undo
 from mcp_compact.adapters.sqlite.operations.memory import memory, write_memory
-from mcp_compact.adapters.sqlite.operations.originals import call, live, markers, record, records
+from mcp_compact.adapters.sqlite.operations.originals import call, live, markers, newest_message, record, records
 from mcp_compact.adapters.sqlite.operations.prefix import match_prefix
+from mcp_compact.adapters.sqlite.operations.search import search
 from mcp_compact.adapters.sqlite.operations.sessions import note, position, session, sessions
 from mcp_compact.adapters.sqlite.operations.snapshot import snapshot
 
@@ -26,10 +27,12 @@ __all__ = [
     "markers",
     "match_prefix",
     "memory",
+    "newest_message",
     "note",
     "position",
     "record",
     "records",
+    "search",
     "session",
     "sessions",
     "snapshot",

@@ -114,7 +114,7 @@ def _sort(conn: sqlite3.Connection, session: Session, records: Sequence[Prepared
     return work
 
 
-def _is_same(  # noqa: PLR0913, PLR0917 - a record is stored, or stands in the same batch
+def _is_same(
     conn: sqlite3.Connection,
     session: Session,
     stored: tuple[int, bytes] | None,

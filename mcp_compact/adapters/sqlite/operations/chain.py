@@ -9,7 +9,7 @@ from mcp_compact.adapters.sqlite.operations.live import clearing_of
 from mcp_compact.adapters.sqlite.operations.state import HASH_BYTES, Session, Totals
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.live import effective_chain
-from mcp_compact.messages.markers import Clearing, Marker, MarkerKind, last_boundary
+from mcp_compact.messages.markers import Marker, MarkerKind, last_boundary
 from mcp_compact.messages.weights import Weight
 
 SERVICE_ROLE, PRESERVED, SNIPPED = "service", "preserved", "snipped"
@@ -54,6 +54,7 @@ def insert_members(conn: sqlite3.Connection, session: Session, marker: Marker) -
 
 
 def seq_of(conn: sqlite3.Connection, session: int, uuid: str) -> int | None:
+    """Where the session holds the record; None where it does not."""
     row = conn.execute("SELECT seq FROM record WHERE session = ? AND uuid = ?", (session, uuid)).fetchone()
     return int(row[0]) if row else None
 
@@ -71,6 +72,7 @@ def before_marker(conn: sqlite3.Connection, session: Session, seq: int) -> Total
 
 
 def narrow_markers(conn: sqlite3.Connection, session: int) -> list[Marker]:
+    """All markers in order, without members, clearings and metadata."""
     rows = conn.execute(
         "SELECT uuid, seq, kind, native, parent_seq, base_seq, restores_seq FROM marker WHERE session = ? ORDER BY seq",
         (session,),
@@ -87,39 +89,40 @@ def _narrow(  # noqa: PLR0913, PLR0917 - one parameter a column
 
 def markers_of(conn: sqlite3.Connection, session: int) -> list[Marker]:
     """All markers, whole, in order."""
-    members: dict[tuple[int, str], list[MessageUuid]] = {}
-    for seq, role, uuid in conn.execute(
-        "SELECT marker, role, uuid FROM member WHERE session = ? ORDER BY marker, role, ordinal", (session,)
+    seqs = conn.execute("SELECT seq FROM marker WHERE session = ? ORDER BY seq", (session,)).fetchall()
+    return [marker_at(conn, session, seq) for (seq,) in seqs]
+
+
+def marker_at(conn: sqlite3.Connection, session: int, seq: int) -> Marker:
+    """One marker, whole."""
+    uuid, kind, parent, base, restores, metadata = conn.execute(
+        "SELECT uuid, kind, parent_seq, base_seq, restores_seq, metadata FROM marker WHERE session = ? AND seq = ?",
+        (session, seq),
+    ).fetchone()
+    members: dict[str, list[MessageUuid]] = {}
+    for role, member in conn.execute(
+        "SELECT role, uuid FROM member WHERE session = ? AND marker = ? ORDER BY role, ordinal", (session, seq)
     ):
-        members.setdefault((seq, role), []).append(MessageUuid(uuid))
-    cleared: dict[int, list[Clearing]] = {}
-    for seq, *place in conn.execute(
-        "SELECT c.marker, c.kind, r.uuid, c.block, c.part, c.tool_use_id FROM cleared c "
-        "JOIN record r ON r.session = c.session AND r.seq = c.seq WHERE c.session = ? "
-        "ORDER BY c.marker, c.seq, c.block, c.part",
-        (session,),
-    ):
-        cleared.setdefault(seq, []).append(clearing_of(*place))
-    rows = conn.execute(
-        "SELECT uuid, seq, kind, parent_seq, base_seq, restores_seq, metadata FROM marker WHERE session = ? ORDER BY seq",
-        (session,),
+        members.setdefault(role, []).append(MessageUuid(member))
+    cleared = conn.execute(
+        "SELECT c.kind, r.uuid, c.block, c.part, c.tool_use_id FROM cleared c "
+        "JOIN record r ON r.session = c.session AND r.seq = c.seq WHERE c.session = ? AND c.marker = ? "
+        "ORDER BY c.seq, c.block, c.part",
+        (session, seq),
     )
-    return [
-        Marker(
-            MessageUuid(uuid),
-            seq,
-            MarkerKind(kind),
-            parent,
-            base,
-            tuple(members.get((seq, SERVICE_ROLE), ())),
-            tuple(members.get((seq, PRESERVED), ())),
-            tuple(cleared.get(seq, ())),
-            tuple(members.get((seq, SNIPPED), ())),
-            restores,
-            json_value(metadata),
-        )
-        for uuid, seq, kind, parent, base, restores, metadata in rows
-    ]
+    return Marker(
+        uuid=MessageUuid(uuid),
+        seq=seq,
+        kind=MarkerKind(kind),
+        parent_seq=parent,
+        base_seq=base,
+        service=tuple(members.get(SERVICE_ROLE, ())),
+        preserved=tuple(members.get(PRESERVED, ())),
+        cleared=tuple(clearing_of(*row) for row in cleared),
+        snipped=tuple(members.get(SNIPPED, ())),
+        restores_seq=restores,
+        metadata=json_value(metadata),
+    )
 
 
 def effective_before(conn: sqlite3.Connection, session: int, seq: int | None = None) -> list[Marker]:
@@ -152,6 +155,7 @@ def rechain(conn: sqlite3.Connection, session: Session) -> bool:
 
 
 def set_head(session: Session, head_seq: int, boundary: Marker | None) -> None:
+    """Note which marker is in effect, and the newest compact boundary up to it."""
     session.marker_seq = head_seq
     session.boundary_seq = boundary.seq if boundary else 0
     session.base_seq = boundary.base_seq if boundary else 0
@@ -161,8 +165,8 @@ def _ancestors(conn: sqlite3.Connection, session: int, seq: int) -> list[int]:
     return [
         row[0]
         for row in conn.execute(
-            "WITH RECURSIVE up (seq) AS (VALUES (?) UNION ALL SELECT m.parent_seq FROM marker m JOIN up ON m.seq = up.seq "
-            "WHERE m.session = ? AND m.parent_seq IS NOT NULL) SELECT seq FROM up WHERE seq > 0",
+            "WITH RECURSIVE up (seq) AS (VALUES (?) UNION ALL "
+            "SELECT m.parent_seq FROM marker m JOIN up ON m.seq = up.seq WHERE m.session = ? AND m.parent_seq IS NOT NULL) SELECT seq FROM up WHERE seq > 0",
             (seq, session),
         )
     ]

@@ -10,9 +10,10 @@ from mcp_compact.adapters.sqlite.connection import reading
 from mcp_compact.adapters.sqlite.operations import state
 from mcp_compact.adapters.sqlite.operations.encoding import json_list
 from mcp_compact.adapters.sqlite.operations.state import Session
-from mcp_compact.compaction.snapshot import MediaFacts, ResultFacts
+from mcp_compact.compaction.micro import Clearable
+from mcp_compact.compaction.snapshot import Base, MediaFacts, ResultFacts
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
-from mcp_compact.messages.weights import Weight
+from mcp_compact.messages.weights import Weight, family_of
 from mcp_compact.ports.store import SessionKey
 
 RESULT = (
@@ -20,35 +21,56 @@ RESULT = (
     "t.is_error, r.uuid, r.at_ms"
 )
 _MEDIA = "t.kind, r.uuid, t.seq, t.block, t.part, t.tokens, t.tool_use_id"
-# Of the active branch since the boundary, and of the preserved records: the partial index knows the uncleared ones.
+# Of the active branch since the boundary, and of the preserved records: a partial index knows the uncleared ones.
 _LIVE = (
     "SELECT {columns} FROM {table} t JOIN record r ON r.session = t.session AND r.seq = t.seq "
     "WHERE t.session = ? AND t.seq > ? AND t.cleared_by IS NULL AND r.kind = 1 AND r.active > 0 AND r.snipped_by = 0 "
     "UNION SELECT {columns} FROM member m JOIN {table} t ON t.session = m.session AND t.seq = m.seq "
     "JOIN record r ON r.session = t.session AND r.seq = t.seq "
     "WHERE m.session = ? AND m.marker = ? AND m.role = 'preserved' AND t.cleared_by IS NULL AND r.snipped_by = 0 "
-    "ORDER BY t.seq, t.block"
+    "ORDER BY seq, block"
 )
 _LIVE_RESULTS = _LIVE.format(columns=RESULT, table="result")
-_LIVE_MEDIA = _LIVE.format(columns=_MEDIA, table="media") + ", t.part"
+_LIVE_MEDIA = _LIVE.format(columns=_MEDIA, table="media") + ", part"
 
 
-def clearable(
-    conn: sqlite3.Connection, key: SessionKey, *, before_ms: int | None
-) -> tuple[list[ResultFacts], list[MediaFacts]]:
-    """Uncleared results and media, old to new; `before_ms` leaves out results that are newer or have no time."""
+def clearable(conn: sqlite3.Connection, key: SessionKey) -> Clearable | None:
+    """Uncleared results and media, old to new, and the newest answer; None where there is no such session."""
     with reading(conn):
         session = state.load(conn, key)
         if session is None:
-            return [], []
-        results = result_facts(conn, session.id, conn.execute(_LIVE_RESULTS, _live(session)).fetchall())
-        if before_ms is not None:
-            results = [item for item in results if item.at_ms is not None and item.at_ms < before_ms]
-        return results, [_media_facts(*row) for row in conn.execute(_LIVE_MEDIA, _live(session))]
+            return None
+        answer_ms, answer_seq = _newest_answer(conn, session)
+        return Clearable(
+            base=Base(session.last_seq, session.marker_seq, session.live_hash.hex()),
+            family=family_of(session.model),
+            live_weight=session.totals.weight,
+            results=result_facts(conn, session.id, conn.execute(_LIVE_RESULTS, _live(session)).fetchall()),
+            media=[_media_facts(*row) for row in conn.execute(_LIVE_MEDIA, _live(session))],
+            newest_answer_ms=answer_ms,
+            newest_answer_seq=answer_seq,
+        )
 
 
 def _live(session: Session) -> tuple[int, int, int, int]:
     return (session.id, session.base_seq, session.id, session.boundary_seq)
+
+
+def _newest_answer(conn: sqlite3.Connection, session: Session) -> tuple[int | None, int]:
+    """Time and seq of the newest live assistant message; seq 0 for none."""
+    row = conn.execute(
+        "SELECT r.at_ms, r.seq FROM record r WHERE r.session = ? AND r.seq > ? AND r.kind = 1 AND r.active > 0 "
+        "AND r.role = 'assistant' AND r.snipped_by = 0 ORDER BY r.seq DESC LIMIT 1",
+        (session.id, session.base_seq),
+    ).fetchone()
+    if row is None:
+        row = conn.execute(
+            "SELECT r.at_ms, r.seq FROM member m JOIN record r ON r.session = m.session AND r.seq = m.seq "
+            "WHERE m.session = ? AND m.marker = ? AND m.role = 'preserved' AND r.role = 'assistant' "
+            "AND r.snipped_by = 0 ORDER BY r.seq DESC LIMIT 1",
+            (session.id, session.boundary_seq),
+        ).fetchone()
+    return (row[0], row[1]) if row else (None, 0)
 
 
 def result_facts(conn: sqlite3.Connection, session: int, rows: Sequence[tuple[Any, ...]]) -> list[ResultFacts]:

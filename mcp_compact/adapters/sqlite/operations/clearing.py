@@ -48,10 +48,11 @@ def insert(conn: sqlite3.Connection, session: int, marker: int, cleared: Iterabl
     return written
 
 
-def _is_cleared(conn: sqlite3.Connection, session: int, seq: int, block: int, part: int, kind: str) -> bool:  # noqa: PLR0913, PLR0917 - the place
+def _is_cleared(conn: sqlite3.Connection, session: int, seq: int, block: int, part: int, kind: str) -> bool:
     return (
         conn.execute(
-            "SELECT 1 FROM cleared WHERE session = ? AND seq = ? AND block = ? AND part = ? AND kind = ? AND in_effect = 1",
+            "SELECT 1 FROM cleared WHERE session = ? AND seq = ? AND block = ? AND part = ? AND kind = ? "
+            "AND in_effect = 1",
             (session, seq, block, part, kind),
         ).fetchone()
         is not None

@@ -24,6 +24,7 @@ from mcp_compact.adapters.sqlite.operations.marker_records import write_marker, 
 from mcp_compact.adapters.sqlite.operations.memory import insert_memory
 from mcp_compact.adapters.sqlite.operations.sessions import existing
 from mcp_compact.adapters.sqlite.operations.state import Session, Totals
+from mcp_compact.adapters.sqlite.operations.writing_rows import reserve_ids
 from mcp_compact.compaction.plan import ClearingPlan, CompactionPlan
 from mcp_compact.compaction.snapshot import Base
 from mcp_compact.messages.ids import MessageUuid
@@ -61,7 +62,7 @@ def _commit_boundary(conn: sqlite3.Connection, session: Session, plan: Compactio
         service=tuple(uuids[1 : 1 + len(plan.service)]),
         preserved=tuple(MessageUuid(safe_id(entry.uuid)) for entry in plan.preserved),
     )
-    write_service(conn, session, marker, plan.service, stamp.now_ms)
+    row_id = write_service(conn, session, marker, plan.service, stamp.now_ms)
     insert_members(conn, session, marker)
     cleared = clearing.insert(conn, session.id, marker.seq, plan.cleared)
     enter(conn, session.id, marker.seq)
@@ -73,7 +74,7 @@ def _commit_boundary(conn: sqlite3.Connection, session: Session, plan: Compactio
     session.compactions += 1
     session.last_compaction_ms = stamp.now_ms
     marker = replace(marker, cleared=tuple(cleared), metadata=bodies.boundary_metadata(session, plan, marker, stamp))
-    return _finish(conn, session, marker, before, stamp)
+    return _finish(conn, session, marker, before, stamp, row_id)
 
 
 def _stands(conn: sqlite3.Connection, session: Session, plan: CompactionPlan) -> bool:
@@ -114,7 +115,7 @@ def _commit_clearing(conn: sqlite3.Connection, session: Session, plan: ClearingP
     session.totals = before - old + _shares(conn, session, seqs)
     session.marker_seq = marker.seq
     marker = replace(marker, cleared=tuple(cleared), metadata=bodies.micro_metadata(session, plan, cleared))
-    return _finish(conn, session, marker, before, stamp)
+    return _finish(conn, session, marker, before, stamp, reserve_ids(conn, 1))
 
 
 def _shares(conn: sqlite3.Connection, session: Session, seqs: list[int]) -> Totals:
@@ -147,7 +148,7 @@ def undo(conn: sqlite3.Connection, key: SessionKey, stamp: Stamp) -> Committed:
         set_head(session, restored.seq if restored else 0, last_boundary(chain(restored, by_seq)))
         session.totals = _restored(conn, session, target)
         written = replace(written, metadata=bodies.undo_metadata(session, target, restored))
-        return _finish(conn, session, written, now, stamp)
+        return _finish(conn, session, written, now, stamp, reserve_ids(conn, 1))
 
 
 def _restored(conn: sqlite3.Connection, session: Session, target: Marker) -> Totals:
@@ -162,10 +163,12 @@ def _marker(session: Session, uuid: MessageUuid, kind: MarkerKind, base_seq: int
     return Marker(uuid, session.last_seq + 1, kind, session.marker_seq or None, base_seq)
 
 
-def _finish(conn: sqlite3.Connection, session: Session, marker: Marker, before: Totals, stamp: Stamp) -> Committed:
+def _finish(
+    conn: sqlite3.Connection, session: Session, marker: Marker, before: Totals, stamp: Stamp, row_id: int
+) -> Committed:
     """Write the marker's row and record, and the session's row."""
     insert_marker(conn, session, marker, before)
-    write_marker(conn, session, marker, stamp.now_ms)
+    write_marker(conn, session, marker, row_id, stamp.now_ms)
     session.updated_ms = stamp.now_ms
     state.save(conn, session)
     return Committed(marker, live_hash=session.live_hash.hex(), live_weight=session.totals.weight)

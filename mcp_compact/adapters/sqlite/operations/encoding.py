@@ -20,6 +20,7 @@ def safe_id(value: str) -> str:
 
 
 def safe_id_or_none(value: str | None) -> str | None:
+    """`safe_id`, None for None."""
     return None if value is None else safe_id(value)
 
 
@@ -48,6 +49,7 @@ def ids_text(ids: Sequence[str]) -> str | None:
 
 
 def ids_of(text: str | None) -> tuple[str, ...]:
+    """The ids of such a column."""
     return tuple(json.loads(text)) if text else ()
 
 
@@ -56,5 +58,6 @@ def json_text(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), default=str)
 
 
-def json_value(text: str) -> Any:
+def json_value(text: str) -> Any:  # noqa: ANN401 - JSON
+    """What `json_text` wrote."""
     return json.loads(text)

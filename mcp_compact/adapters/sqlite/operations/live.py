@@ -79,6 +79,7 @@ def clearings_at(conn: sqlite3.Connection, session: int, seq: int) -> list[tuple
 
 
 def clearing_of(kind: str, uuid: str, block: int, part: int, tool_use_id: str | None) -> Clearing:
+    """The clearing of a row's columns."""
     return Clearing(
         ClearKind(kind),
         MessageUuid(uuid),

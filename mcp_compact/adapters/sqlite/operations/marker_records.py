@@ -46,8 +46,9 @@ class _Own:
 
 def write_service(
     conn: sqlite3.Connection, session: Session, marker: Marker, service: Sequence[ServiceText], now_ms: int
-) -> None:
-    """Write the service records of a boundary, right after its own place."""
+) -> int:
+    """Write the service records of a boundary, right after its own place; the row id that is kept for the boundary."""
+    first = reserve_ids(conn, 1 + len(service))
     for at, (item, uuid) in enumerate(zip(service, marker.service, strict=True), start=1):
         body = bodies.service_body(session, uuid, marker.uuid, item, now_ms)
         own = _Own(
@@ -62,19 +63,19 @@ def write_service(
             body,
             body_hash(canonical(body["message"])),
         )
-        _write(conn, session, own, now_ms)
+        _write(conn, session, own, first + at, now_ms)
+    return first
 
 
-def write_marker(conn: sqlite3.Connection, session: Session, marker: Marker, now_ms: int) -> None:
+def write_marker(conn: sqlite3.Connection, session: Session, marker: Marker, row_id: int, now_ms: int) -> None:
     """Write the marker's record; its service records stand already."""
     body = bodies.marker_body(session, marker, now_ms)
     own = _Own(marker.seq, marker.uuid, None, MARKER, "system", marker.kind.value, None, NOTHING, body)
-    _write(conn, session, own, now_ms)
+    _write(conn, session, own, row_id, now_ms)
 
 
-def _write(conn: sqlite3.Connection, session: Session, own: _Own, now_ms: int) -> None:
+def _write(conn: sqlite3.Connection, session: Session, own: _Own, row_id: int, now_ms: int) -> None:
     data = canonical(own.body)
-    row_id = reserve_ids(conn, 1)
     conn.execute("INSERT INTO body (id, data) VALUES (?, ?)", (row_id, data))
     conn.execute(
         _RECORD,

@@ -24,6 +24,7 @@ def memory(conn: sqlite3.Connection, key: SessionKey, version: int | None = None
 
 
 def memory_of(conn: sqlite3.Connection, session: Session, version: int | None = None) -> Memory | None:
+    """`memory` inside of an open transaction."""
     row = conn.execute(
         "SELECT text, version, mark_uuid, mark_seq, covers_all FROM memory WHERE session = ? AND version = ?",
         (session.id, session.memory_version if version is None else version),
@@ -37,7 +38,7 @@ def memory_of(conn: sqlite3.Connection, session: Session, version: int | None = 
     return Memory(text, number, MessageUuid(mark_uuid) if mark_uuid is not None else None, mark_seq, bool(covers_all))
 
 
-def write_memory(  # noqa: PLR0913, PLR0917 - the port's parameters
+def write_memory(
     conn: sqlite3.Connection, key: SessionKey, text: str, mark_uuid: MessageUuid | None, writer: str, now_ms: int
 ) -> Memory:
     """Add a version. Raises CallerError (`no_such_session`)."""
@@ -49,7 +50,7 @@ def write_memory(  # noqa: PLR0913, PLR0917 - the port's parameters
         return written
 
 
-def insert_memory(  # noqa: PLR0913, PLR0917 - as above
+def insert_memory(
     conn: sqlite3.Connection, session: Session, text: str, mark_uuid: MessageUuid | None, writer: str, now_ms: int
 ) -> Memory:
     """Add a version inside of an open transaction; the caller saves the session's row."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from mcp_compact.adapters.sqlite.connection import reading
 from mcp_compact.adapters.sqlite.operations import state
-from mcp_compact.adapters.sqlite.operations.chain import markers_of, seq_of
+from mcp_compact.adapters.sqlite.operations.chain import marker_at, markers_of, seq_of
 from mcp_compact.adapters.sqlite.operations.encoding import safe_id
 from mcp_compact.adapters.sqlite.operations.live import clearings_at, live_rows, service_rows
 from mcp_compact.adapters.sqlite.operations.rows import WHOLE, Narrow, record_of_row, whole_record
@@ -24,6 +24,14 @@ def record(conn: sqlite3.Connection, key: SessionKey, uuid: MessageUuid) -> Reco
         session = state.load(conn, key)
         seq = seq_of(conn, session.id, safe_id(uuid)) if session else None
         return whole_record(conn, session.id, seq) if session and seq is not None else None
+
+
+def newest_message(conn: sqlite3.Connection, key: SessionKey) -> MessageUuid | None:
+    """The last message of the live context, service records left out; None where there is none."""
+    with reading(conn):
+        session = state.load(conn, key)
+        row = next(live_rows(conn, session, newest_first=True), None) if session else None
+        return MessageUuid(row.uuid) if row else None
 
 
 def call(conn: sqlite3.Connection, key: SessionKey, tool_use_id: ToolUseId) -> tuple[Record | None, Record | None]:
@@ -101,8 +109,14 @@ def live(conn: sqlite3.Connection, key: SessionKey, *, after: int, limit: int, m
             reached = position
             if row.cleared:
                 clearings[found.uuid] = tuple(item for item, _ in clearings_at(conn, session.id, row.seq))
-        version = f"{session.marker_seq}.{session.epoch}"
-        return LivePage(tuple(taken), clearings, reached if more else None, version)
+        return LivePage(
+            records=tuple(taken),
+            clearings=clearings,
+            next_after=reached if more else None,
+            version=f"{session.marker_seq}.{session.epoch}",
+            service=tuple(MessageUuid(row.uuid) for row in service),
+            boundary=marker_at(conn, session.id, session.boundary_seq) if session.boundary_seq else None,
+        )
 
 
 def _from(

@@ -8,8 +8,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from mcp_compact.adapters.sqlite.operations.encoding import json_list, safe_id, safe_id_or_none
+from mcp_compact.adapters.sqlite.operations.encoding import fitting, json_list, safe_id, safe_id_or_none
 from mcp_compact.adapters.sqlite.operations.rows import ANSWERS, CHAIN, MARKER, MESSAGE, OTHER, SERVICE, SHARES
 from mcp_compact.adapters.sqlite.operations.state import Session
 from mcp_compact.messages.blocks import ToolResultBlock, ToolUseBlock
@@ -37,7 +38,16 @@ class Placed:
     kind: int = OTHER
 
     @property
+    def context_tokens(self) -> int | None:
+        """What the provider counted for the request that this record answers; None where nothing was counted."""
+        message = self.prepared.record.message
+        if message is None or message.usage is None or message.role != "assistant":
+            return None
+        return fitting(message.usage.context_tokens) or None
+
+    @property
     def weight(self) -> Weight:
+        """By the tokenizer where it counted, else by estimate."""
         weight, exact = self.prepared.weight, self.prepared.exact_units
         return weight if exact is None else Weight(exact, weight.results, weight.media, weight.messages)
 
@@ -55,6 +65,7 @@ class Placing:
 
 
 def placed_of(prepared: Prepared, uuid: str, seq: int, body_hash: bytes) -> Placed:
+    """A new record with its links found; its place is not."""
     record = prepared.record
     message = record.message
     out = Placed(
@@ -135,7 +146,7 @@ def _find_needs(conn: sqlite3.Connection, session: int, placed: Sequence[Placed]
     for item in placed:
         asked.update(call for call, _, _ in item.results if call not in made)
         made.update(call for call, _, _ in item.calls)
-    needs = dict(
+    needs: dict[str, int] = dict(
         _select(
             conn,
             "SELECT c.tool_use_id, r.need_seq FROM call c JOIN record r ON r.session = c.session AND r.seq = c.seq "
@@ -202,9 +213,10 @@ def _find_answers(conn: sqlite3.Connection, session: int, placed: Sequence[Place
 
 def _select(
     conn: sqlite3.Connection, sql: str, session: int, values: Iterable[str | None], order: str = ""
-) -> Iterable[tuple[object, ...]]:
+) -> Iterable[tuple[Any, ...]]:
     """Rows whose last column is among the values; the tables are not asked for nothing."""
     values = list(values)
     if not values:
         return ()
-    return conn.execute(f"{sql}(SELECT value FROM json_each(?)){order}", (session, json_list(values)))
+    sql = f"{sql}(SELECT value FROM json_each(?)){order}"  # noqa: S608 - statements of this file
+    return conn.execute(sql, (session, json_list(values)))

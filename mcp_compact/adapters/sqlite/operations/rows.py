@@ -156,6 +156,7 @@ def _gives_back(inner: Mapping[str, Any], message: Message) -> bool:
 
 
 def whole_record(conn: sqlite3.Connection, session: int, seq: int) -> Record | None:
+    """A stored record with its body."""
     row = conn.execute(
         f"SELECT {WHOLE} FROM record r JOIN body b ON b.id = r.body_id WHERE r.session = ? AND r.seq = ?",  # noqa: S608 - our own columns
         (session, seq),

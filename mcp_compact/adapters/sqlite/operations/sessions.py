@@ -6,6 +6,7 @@ import sqlite3
 
 from mcp_compact.adapters.sqlite.connection import reading, writing
 from mcp_compact.adapters.sqlite.operations import state
+from mcp_compact.adapters.sqlite.operations.anchor import client_tokens
 from mcp_compact.adapters.sqlite.operations.encoding import json_text, json_value, safe_id
 from mcp_compact.adapters.sqlite.operations.state import COLUMNS, Session
 from mcp_compact.errors import CallerError
@@ -95,6 +96,7 @@ def _row(conn: sqlite3.Connection, found: Session) -> SessionRow:
         last_attempt=found.last_attempt,
         indexed_seq=_indexed(conn, found),
         body_bytes=found.body_bytes,
+        client_tokens=client_tokens(conn, found),
     )
 
 

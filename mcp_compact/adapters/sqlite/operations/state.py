@@ -79,7 +79,6 @@ class Session:
     overhead_tokens: int
     overhead_source: str
     anchor_seq: int
-    anchor_tokens: int
     compactions: int
     last_compaction_ms: int | None
     memory_version: int
@@ -89,6 +88,7 @@ class Session:
 
     @property
     def totals(self) -> Totals:
+        """The live totals that the row holds."""
         return Totals(
             Weight(self.live_units, self.live_answers, self.live_media, self.live_messages),
             self.live_count,
@@ -112,11 +112,13 @@ _SAVE = f"UPDATE session SET {', '.join(f'{name} = ?' for name in _NAMES[3:])} W
 
 
 def load(conn: sqlite3.Connection, key: SessionKey) -> Session | None:
+    """The session's row, None where there is none."""
     row = conn.execute(_LOAD, (safe_id(key.namespace), safe_id(key.session_id))).fetchone()
     return Session(*row) if row else None
 
 
 def create(conn: sqlite3.Connection, key: SessionKey, now_ms: int) -> Session:
+    """Make the session's row."""
     conn.execute(
         "INSERT INTO session (namespace, session_id, created_ms, updated_ms) VALUES (?, ?, ?, ?)",
         (safe_id(key.namespace), safe_id(key.session_id), now_ms, now_ms),
@@ -127,5 +129,6 @@ def create(conn: sqlite3.Connection, key: SessionKey, now_ms: int) -> Session:
 
 
 def save(conn: sqlite3.Connection, session: Session) -> None:
+    """Write the row back."""
     values = [getattr(session, name) for name in _NAMES[3:]]
     conn.execute(_SAVE, (*values, session.id))

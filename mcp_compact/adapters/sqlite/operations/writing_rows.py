@@ -13,10 +13,10 @@ from mcp_compact.messages.codec import body_hash, well_formed
 
 _BODY = "INSERT INTO body (id, data, message) VALUES (?, ?, ?)"
 _RECORD = (
-    "INSERT INTO record (id, session, seq, uuid, parent_uuid, parent_seq, is_root, kind, type, subtype, role, message_id, "
-    "agent_id, at_ms, units, exact_units, answers, media, messages, text_holding, has_thinking, is_meta, is_summary, "
-    "active, need_seq, calls, results, content_hash, body_hash, body_id) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO record (id, session, seq, uuid, parent_uuid, parent_seq, is_root, kind, type, subtype, role, "
+    "message_id, agent_id, at_ms, units, exact_units, answers, media, messages, text_holding, has_thinking, is_meta, is_summary, "
+    "active, context_tokens, need_seq, calls, results, content_hash, body_hash, body_id) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _CALL = "INSERT INTO call VALUES (?, ?, ?, ?, ?)"
 _RESULT = "INSERT INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)"
@@ -83,6 +83,7 @@ def _record(session: int, row_id: int, item: Placed) -> tuple[object, ...]:
         record.is_meta,
         record.is_summary,
         item.active,
+        item.context_tokens,
         item.need_seq,
         ids_text([call for call, _, _ in item.calls]) if item.calls else None,
         ids_text([call for call, _, _ in item.results]) if item.results else None,
@@ -131,7 +132,7 @@ def _media(session: int, item: Placed) -> list[tuple[object, ...]]:
 def _ledger(session: int, item: Placed) -> list[tuple[object, ...]]:
     named = [("instruction", text) for text in item.prepared.instructions]
     named += [("tool", text) for text in item.prepared.tools]
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for kind, text in named:
         clean = well_formed(text)
         rows.append((session, kind, body_hash(clean.encode()), item.seq, item.seq, clean))

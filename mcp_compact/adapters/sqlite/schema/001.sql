@@ -44,8 +44,7 @@ CREATE TABLE session (
   live_hash BLOB NOT NULL DEFAULT x'00000000000000000000000000000000',
   overhead_tokens INTEGER NOT NULL DEFAULT 0,
   overhead_source TEXT NOT NULL DEFAULT 'none',
-  anchor_seq INTEGER NOT NULL DEFAULT 0, -- the answer whose usage gave the overhead
-  anchor_tokens INTEGER NOT NULL DEFAULT 0, -- what the provider counted there
+  anchor_seq INTEGER NOT NULL DEFAULT 0, -- first record of the newest answer with usage, 0 for none
   compactions INTEGER NOT NULL DEFAULT 0,
   last_compaction_ms INTEGER,
   memory_version INTEGER NOT NULL DEFAULT 0,
@@ -88,6 +87,7 @@ CREATE TABLE record (
   is_meta INTEGER NOT NULL,
   is_summary INTEGER NOT NULL,
   active INTEGER NOT NULL, -- 3 on the chain of parents, 2 shares a message id with it, 1 answers one of their calls
+  context_tokens INTEGER, -- what the provider counted for the request that a record answers
   need_seq INTEGER NOT NULL, -- oldest record that has to stay with this one
   cleared INTEGER NOT NULL DEFAULT 0, -- clearings in effect
   snipped_by INTEGER NOT NULL DEFAULT 0,

@@ -1,0 +1,152 @@
+"""Texts for the search: what of a record can be read, and whether the words of a query stand in it.
+
+Words are literal: `foo/bar.py`, `it's` or `#12` must occur as they are, in any case of letters, and not inside
+of a longer word. Scripts that are written without spaces (Chinese, Japanese, Thai, ...) are indexed character
+by character, and their words may stand anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from mcp_compact.messages.blocks import (
+    Block,
+    MediaBlock,
+    OtherBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+from mcp_compact.messages.codec import well_formed
+from mcp_compact.messages.message import Record
+
+SNIPPET_CHARS = 200
+OPAQUE_CHARS = 1000
+"""Longer text without a blank is data (base64), no reading matter."""
+PHRASE_CHARS = 200
+PHRASES = 32
+"""The index is asked for so much of a query at most; the rest is checked in the text."""
+_ENVELOPE = frozenset({
+    "uuid", "parentUuid", "logicalParentUuid", "sessionId", "session_id", "timestamp", "version", "cwd", "gitBranch",
+    "type", "userType", "requestId", "toolUseResult", "isSidechain", "isMeta", "level",
+})  # fmt: skip
+_SPACELESS = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u303b\u3040-\u30ff\u3100-\u312f\u31a0-\u31bf\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+_KNOWN = re.compile(
+    "[0-9A-Za-z_\u00c0-\u024f\u0370-\u03ff\u0400-\u052f\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fa5\uac00-\ud7a3]"
+)
+"""Characters that every release of the index takes for parts of words."""
+
+
+def readable(record: Record) -> str:
+    """Everything of a record that can be read: text, thinking, calls with their inputs, results."""
+    parts = _of_blocks(record.blocks) if record.message is not None else _flat(_without_envelope(record.raw))
+    return well_formed("\n".join(part for part in parts if part and not _is_opaque(part)))
+
+
+def _of_blocks(blocks: Sequence[Block]) -> Iterator[str]:
+    for block in blocks:
+        match block:
+            case TextBlock() | ThinkingBlock():
+                yield block.text
+            case ToolUseBlock():
+                yield block.name
+                yield from _flat(block.input)
+            case ToolResultBlock():
+                yield from _of_blocks(block.parts)
+            case MediaBlock():
+                yield from _flat({key: value for key, value in block.raw.items() if key in ("title", "context")})
+            case OtherBlock():
+                yield from _flat(_without_envelope(block.raw))
+
+
+def _without_envelope(raw: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in raw.items() if key not in _ENVELOPE}
+
+
+def _flat(value: object) -> Iterator[str]:
+    """The texts and numbers of a JSON value, keys included, in order."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, Mapping):
+            waiting += [part for key in reversed(list(item)) for part in (item[key], key)]
+        elif isinstance(item, Sequence) and not isinstance(item, str | bytes):
+            waiting += reversed(item)
+        elif isinstance(item, str):
+            yield item
+        elif isinstance(item, int | float) and not isinstance(item, bool):
+            yield str(item)
+
+
+def _is_opaque(text: str) -> bool:
+    return len(text) > OPAQUE_CHARS and text.isascii() and not re.search(r"\s", text[:OPAQUE_CHARS])
+
+
+def for_index(text: str) -> str:
+    """The text as the index takes it: every character of a spaceless script is a word, and NUL ends nothing."""
+    return _SPACELESS.sub(r" \g<0> ", text.replace("\0", " "))
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """The words of a search, in small letters."""
+
+    words: tuple[str, ...]
+
+    @property
+    def expression(self) -> str:
+        """What the index is asked for: a phrase a word; empty where it can tell nothing."""
+        phrases = [phrase for word in self.words if (phrase := _phrase(word))]
+        return " AND ".join(f'"{phrase}"' for phrase in phrases[:PHRASES])
+
+    def find(self, text: str) -> int | None:
+        """Where the first of the words stands; None unless all of them do."""
+        small = text.lower()
+        places = [_place(small, word) for word in self.words]
+        found = [place for place in places if place is not None]
+        return min(found) if found and len(found) == len(places) else None
+
+
+def query_of(text: str) -> Query:
+    """The words of a search text: what blanks part."""
+    return Query(tuple(dict.fromkeys(well_formed(text).lower().replace("\0", " ").split())))
+
+
+def _phrase(word: str) -> str:
+    if len(word) > PHRASE_CHARS:
+        # Not in the middle of a word of the index.
+        word = word[:PHRASE_CHARS]
+        while word and _is_part(word[-1]):
+            word = word[:-1]
+    return for_index(word).replace('"', '""') if _KNOWN.search(word) else ""
+
+
+def _place(text: str, word: str) -> int | None:
+    """The first place where the word stands by itself."""
+    at = text.find(word)
+    while at >= 0:
+        end = at + len(word)
+        starts = at == 0 or not (_is_part(word[0]) and _is_part(text[at - 1]))
+        if starts and (end == len(text) or not (_is_part(word[-1]) and _is_part(text[end]))):
+            return at
+        at = text.find(word, at + 1)
+    return None
+
+
+def _is_part(char: str) -> bool:
+    """Is it part of a word that spaces part from others?"""
+    return (char.isalnum() or char == "_") and not _SPACELESS.match(char)
+
+
+def snippet(text: str, at: int) -> str:
+    """About 200 characters around a place, white space pressed together."""
+    start = max(0, at - SNIPPET_CHARS // 3)
+    end = min(len(text), start + SNIPPET_CHARS)
+    cut = " ".join(text[start:end].replace("\0", " ").split())
+    return ("…" if start else "") + cut + ("…" if end < len(text) else "")
