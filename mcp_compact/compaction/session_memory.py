@@ -152,8 +152,12 @@ def _plan(attempt: Attempt, window: _Window) -> CompactionPlan | Declined:
     room = window.target - max(FEWEST_MEMORY_TOKENS, window.target // MEMORY_SHARE)
     cleared, tail_weight = clear_largest(snapshot, window.kept, room)
     leaving = family.tokens(snapshot.live_weight - total(window.kept))
-    most = max(FEWEST_MEMORY_TOKENS * 2, leaving // MOST_OF_LEAVING)
-    memory_tokens = min(attempt.policy.memory.total_tokens, window.target - family.tokens(tail_weight), most)
+    frame = family.tokens(_summary("", attempt, window).weight)
+    if leaving // MOST_OF_LEAVING < frame + FEWEST_MEMORY_TOKENS // 2:
+        detail = f"what could leave ({leaving} tokens) is hardly more than the notes that would stand for it"
+        return Declined(PATH, "nothing_to_compact", detail)
+    room = min(attempt.policy.memory.total_tokens, window.target - family.tokens(tail_weight))
+    memory_tokens = min(room, leaving // MOST_OF_LEAVING)
     written = _written(attempt, window, memory_tokens)
     if isinstance(written, Declined):
         return written
