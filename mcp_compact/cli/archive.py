@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,6 +16,8 @@ SHORT_ID = 8
 """Characters of an id that are shown, more where they do not tell two sessions apart."""
 MOST_SESSIONS = 10_000
 LISTED_CANDIDATES = 5
+AGENT = "/"
+"""Stands between a session's id and that of a sub-agent."""
 
 
 def ask(
@@ -61,7 +63,7 @@ async def named_session(service: Service, name: str) -> str:
     known = [line.session_id for line in await service.sessions(limit=MOST_SESSIONS)]
     if name in known:
         return name
-    found = [own for own in known if own.startswith(name)]
+    found = matching(name, known)
     if len(found) == 1:
         return found[0]
     if not found:
@@ -76,6 +78,17 @@ async def named_session(service: Service, name: str) -> str:
     )
 
 
+def matching(name: str, known: Sequence[str]) -> list[str]:
+    """The ids that a name may mean: those that begin with it, else sub-agents whose own part does.
+
+    A session and its sub-agents' sessions (`session/agent`) begin alike: the session is meant.
+    """
+    found = sorted((own for own in known if own.startswith(name)), key=len)
+    if found and all(own.startswith(found[0] + AGENT) for own in found[1:]):
+        return found[:1]
+    return found or [own for own in known if AGENT in own and own.rpartition(AGENT)[2].startswith(name)]
+
+
 async def _last_active(service: Service) -> str:
     own = await service.sessions(cwd=here(), limit=1)
     if own:
@@ -87,9 +100,22 @@ async def _last_active(service: Service) -> str:
     )
 
 
-def short_ids(lines: list[SessionLine]) -> dict[str, str]:
-    """The shortest beginnings that tell these sessions apart, of at least eight characters."""
-    ordered = sorted({line.session_id for line in lines})
+def short_ids(lines: Sequence[SessionLine]) -> dict[str, str]:
+    """What is shown of each id: the shortest beginning that tells sessions apart; of a sub-agent its own part."""
+    shortened = _beginnings([line.session_id for line in lines if not _is_agent(line)])
+    for line in lines:
+        if _is_agent(line):
+            shortened[line.session_id] = line.session_id.removeprefix(line.parent_session_id + AGENT)
+    return shortened
+
+
+def _is_agent(line: SessionLine) -> bool:
+    parent = line.parent_session_id
+    return bool(parent) and line.session_id.startswith(parent + AGENT)
+
+
+def _beginnings(ids: Sequence[str]) -> dict[str, str]:
+    ordered = sorted(set(ids))
     shortened: dict[str, str] = {}
     for at, own in enumerate(ordered):
         near = (*ordered[max(0, at - 1) : at], *ordered[at + 1 : at + 2])

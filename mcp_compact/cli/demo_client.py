@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import sysconfig
 import time
@@ -17,10 +18,11 @@ from mcp.types import CallToolResult, TextContent
 
 from mcp_compact.cli.demo_checks import forgotten_words, left_result, result_in_file
 from mcp_compact.cli.picture import scaled, slices_of_messages
+from mcp_compact.cli.raised import cause_of
 from mcp_compact.errors import CallerError, CompactError, ServerError
 from mcp_compact.messages.weights import family_of
 
-LOG_LINES = 6
+NAMED_ERROR = re.compile(r"[\w.]*(?:Error|Exception): ")
 CALL_SECONDS = 300.0
 CANDIDATES = 8
 """So many words that left the context are tried until a search answers with one of them."""
@@ -56,7 +58,7 @@ class Talk:
 def _refused(tool: str, result: object) -> CompactError:
     parts = result.content if isinstance(result, CallToolResult) else []
     text = " ".join(part.text for part in parts if isinstance(part, TextContent))
-    said = text.removeprefix(f"Error executing tool {tool}: ") or "The server gave no answer."
+    said = text.removeprefix(f"Error executing tool {tool}: ") or "no answer"
     kind = CallerError if tool == "import_transcript" else ServerError
     return kind("tool_refused", f"{tool}: {said}")
 
@@ -71,8 +73,8 @@ async def play(transcript: Path, folder: Path, say: Say) -> Json:
             async with Client(stdio_client(_server(transcript, folder), errlog=errors)) as client:
                 talk = Talk(client, say, {"start": round(time.perf_counter() - began, 3)})
                 steps = await _steps(talk, transcript)
-    except (MCPError, OSError, EOFError) as error:
-        raise ServerError("server_failed", f"The server did not answer: {error}. {_tail(log)}".strip()) from error
+    except (MCPError, OSError, EOFError, CompactError, BaseExceptionGroup) as error:
+        raise _explained(cause_of(error), log) from error
     steps["seconds"] = {**talk.seconds, "total": round(time.perf_counter() - began, 3)}
     return steps
 
@@ -86,9 +88,14 @@ def _server(transcript: Path, folder: Path) -> StdioServerParameters:
     return StdioServerParameters(command=sys.executable, args=["-P", "-m", "mcp_compact", "serve"], env=env)
 
 
-def _tail(log: Path) -> str:
+def _explained(error: BaseException, log: Path) -> BaseException:
+    """An error of ours or of the connection, with what the server logged of it."""
+    if not isinstance(error, MCPError | OSError | EOFError | ServerError):
+        return error
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
-    return " / ".join(line.strip() for line in lines[-LOG_LINES:])
+    said = [line for line in lines if NAMED_ERROR.match(line)] or lines[-1:]
+    logged = f" It logged: {said[0].strip()}" if said else ""
+    return ServerError("server_failed", f"The server failed: {error}.{logged}")
 
 
 async def _steps(talk: Talk, transcript: Path) -> Json:

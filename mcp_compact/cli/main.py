@@ -53,6 +53,8 @@ def _guarded(run: Callable[[], int]) -> int:
 
 
 def _exit_code(raised: BaseException) -> int | None:
+    from mcp_compact.cli.raised import cause_of
+
     match cause_of(raised):
         case KeyboardInterrupt():
             return INTERRUPTED
@@ -69,13 +71,6 @@ def _exit_code(raised: BaseException) -> int | None:
             return OUR_FAULT
         case _:
             return None
-
-
-def cause_of(raised: BaseException) -> BaseException:
-    """What was raised, taken out of the groups that tasks wrap around it."""
-    while isinstance(raised, BaseExceptionGroup) and len(raised.exceptions) == 1:
-        raised = raised.exceptions[0]
-    return raised
 
 
 def complain(message: str, hint: str = "") -> None:

@@ -36,9 +36,14 @@ def print_json(value: object) -> None:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file for its owner's eyes only (0600): all of it, or nothing. Raises CallerError."""
+    path = path.resolve()
     folder = path.parent
     if path.is_dir():
         raise CallerError("output_is_folder", f"{path} is a folder.", "Name a file to write to.")
+    if path.exists() and not path.is_file():
+        # A device or a pipe is not to be replaced by a file.
+        path.write_bytes(content)
+        return
     if not folder.is_dir():
         raise CallerError("no_output_folder", f"The folder {folder} does not exist.", "Make it, or name another.")
     try:

@@ -136,6 +136,8 @@ def _rows(kinds: Sequence[str], old: Mapping[str, int], new: Mapping[str, int], 
 
 
 def _cell(value: int, total: int, largest: int, room: int, screen: Terminal, code: str) -> str:
+    if not value:
+        return f"{'-':>7}{'':<{room + 6}}"
     return f"{tokens(value):>7} {share(value, total):>4} {screen.paint(bar(value, largest, room, screen), code)}"
 
 
