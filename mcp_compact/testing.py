@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -78,6 +80,13 @@ def tool_result(call: str, text: str, *, is_error: bool = False) -> dict[str, An
     """A tool_result block."""
     block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call, "content": text}
     return block | ({"is_error": True} if is_error else {})
+
+
+def image(side: int | None = None) -> dict[str, Any]:
+    """A PNG of so many pixels a side: its header alone. None: an image that cannot be measured."""
+    head = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII5x", 13, b"IHDR", side or 0, side or 0)
+    data = base64.b64encode(head if side else b"no image" * 4).decode()
+    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
 
 
 def turns(records: Sequence[Record]) -> list[Turn]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from mcp_compact.compaction.cuts import total
+from mcp_compact.compaction.micro import Clearable
 from mcp_compact.compaction.pipeline import Finished, NothingDone, start
 from mcp_compact.compaction.plan import ClearingPlan, CompactionPlan
 from mcp_compact.compaction.policy import Policy
@@ -115,6 +116,22 @@ def result_facts(talk: Conversation) -> list[ResultFacts]:
             if not cleared and not result.cleared:
                 found.append(_facts(record, at[number], result.tool_use_id, weighed, number, tools))
     return found
+
+
+def clearable_of(talk: Conversation) -> Clearable:
+    """What of the live records micro-compaction could clear."""
+    records = talk.live.records
+    answer = next((record for record in reversed(records) if record.type == "assistant"), None)
+    live = snapshot_of(talk)
+    return Clearable(
+        base=live.base,
+        family=talk.family,
+        live_weight=live.live_weight,
+        results=result_facts(talk),
+        media=[media for record in records for media in talk.weighed[record.uuid].media],
+        newest_answer_ms=answer.at_ms if answer else None,
+        newest_answer_seq=answer.seq if answer else 0,
+    )
 
 
 def _facts(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import TypeAlias
 
 from mcp_compact.compaction.plan import Cleared, ClearingPlan
 from mcp_compact.compaction.policy import MicroPolicy
@@ -47,9 +48,9 @@ class Clearable:
 
 def plan_clearing(live: Clearable, request: MicroRequest, policy: MicroPolicy) -> ClearingPlan:
     """What would be cleared; an empty plan where nothing would."""
-    cleared = [*_old_results(live, request, policy), *_large_media(live, request, policy)]
-    cleared.sort(key=lambda item: item[0])
-    items = tuple(item for _, item in cleared)
+    results = _old_results(live, request, policy)
+    media = _large_media(live, request, policy, {place for place, _ in results})
+    items = tuple(item for _, item in sorted([*results, *media], key=lambda placed: placed[0]))
     freed = sum((item.freed for item in items), NOTHING)
     before = live.family.tokens(live.live_weight)
     return ClearingPlan(
@@ -69,7 +70,11 @@ def is_compactable(tool: str, policy: MicroPolicy) -> bool:
     return any(fnmatchcase(tool, pattern) for pattern in policy.tools)
 
 
-def _old_results(live: Clearable, request: MicroRequest, policy: MicroPolicy) -> list[tuple[tuple[int, int], Cleared]]:
+_Place: TypeAlias = tuple[int, int]
+"""Seq of the record and number of the block: the order of the conversation."""
+
+
+def _old_results(live: Clearable, request: MicroRequest, policy: MicroPolicy) -> list[tuple[_Place, Cleared]]:
     ours = [result for result in live.results if is_compactable(result.tool, policy)]
     keep = max(1, policy.keep_recent) if request.keep is None else max(0, request.keep)
     old = ours[: max(0, len(ours) - keep)]
@@ -78,7 +83,7 @@ def _old_results(live: Clearable, request: MicroRequest, policy: MicroPolicy) ->
         ((result.seq, result.block), _cleared_result(result))
         for result in old
         if not result.cleared
-        and _saves(result)
+        and live.family.frees(result.weight - result.cleared_weight)
         and (request.everything or _is_old(result.at_ms, now, policy.older_than_minutes))
     ]
 
@@ -90,23 +95,25 @@ def _is_old(at_ms: int | None, now_ms: int | None, minutes: int) -> bool:
     return now_ms - at_ms > minutes * MINUTE_MS
 
 
-def _saves(result: ResultFacts) -> bool:
-    freed = result.weight - result.cleared_weight
-    return freed.units > 0 or freed.media > 0
-
-
 def _cleared_result(result: ResultFacts) -> Cleared:
     place = Clearing(ClearKind.RESULT, result.uuid, result.block, None, result.tool_use_id)
     return Cleared(place, result.weight - result.cleared_weight, result.tool)
 
 
-def _large_media(live: Clearable, request: MicroRequest, policy: MicroPolicy) -> list[tuple[tuple[int, int], Cleared]]:
-    """Large images and documents, except the newest one and what no answer has followed yet."""
-    older = live.media[:-1]
+def _large_media(
+    live: Clearable, request: MicroRequest, policy: MicroPolicy, gone: Container[_Place]
+) -> list[tuple[_Place, Cleared]]:
+    """Large images and documents, except the newest one, what no answer has followed yet, and what results take along.
+
+    On request even an image goes that is smaller than its mark: it may be one that the provider refuses.
+    """
+    placed = [((media.seq, media.block), _cleared_media(media), media.tokens) for media in live.media[:-1]]
     return [
-        ((media.seq, media.block), _cleared_media(media))
-        for media in older
-        if media.seq < live.newest_answer_seq and (request.all_media or media.tokens >= policy.media_tokens)
+        (place, item)
+        for place, item, tokens in placed
+        if place[0] < live.newest_answer_seq
+        and place not in gone
+        and (request.all_media or (tokens >= policy.media_tokens and live.family.frees(item.freed)))
     ]
 
 

@@ -30,7 +30,7 @@ def clear_largest(
         if family.tokens(weight) <= allowed_tokens:
             break
         freed = result.weight - result.cleared_weight
-        if freed.units > 0 or freed.media > 0:
+        if family.frees(freed):
             place = Clearing(ClearKind.RESULT, result.uuid, result.block, None, result.tool_use_id)
             cleared.append(Cleared(place, freed, result.tool))
             weight -= freed

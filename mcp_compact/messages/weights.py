@@ -89,6 +89,11 @@ class Family:
         text = -(-scaled // (UNITS_PER_TOKEN * 1000))
         return text + weight.results * self.per_result + weight.media + weight.messages * self.per_message
 
+    def frees(self, weight: Weight) -> bool:
+        """Does leaving out a weight (which may hold negative parts) save a token at least?"""
+        tokens = weight.media + weight.results * self.per_result + weight.messages * self.per_message
+        return weight.units * self.permille + tokens * UNITS_PER_TOKEN * 1000 >= UNITS_PER_TOKEN * 1000
+
     def units(self, tokens: int) -> int:
         """Units of text that fit into so many tokens."""
         return max(0, tokens) * UNITS_PER_TOKEN * 1000 // self.permille

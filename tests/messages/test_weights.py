@@ -90,6 +90,16 @@ def test_weights_add_up_and_a_part_never_weighs_more_than_the_whole(family: Fami
     assert family.tokens(one) <= family.tokens(one + two) <= family.tokens(one) + family.tokens(two)
 
 
+@given(FAMILIES, WEIGHTS, WEIGHTS)
+def test_what_frees_a_token_makes_any_context_smaller(family: Family, rest: Weight, part: Weight) -> None:
+    freed = part - Weight(units=500, media=1)
+    whole = family.tokens(rest + part)
+    if family.frees(freed):
+        assert family.tokens(rest + part - freed) < whole
+    else:
+        assert family.tokens(rest + part - freed) >= whole - 1
+
+
 def test_tokens_are_rounded_up_and_calls_messages_and_media_are_added() -> None:
     assert PLAIN.tokens(Weight(units=1)) == 1
     assert CLAUDE.tokens(Weight(units=1000, results=2, media=7)) == 2 + 2 * 89 + 7
