@@ -28,10 +28,10 @@ _LIVE = (
     "UNION SELECT {columns} FROM member m JOIN {table} t ON t.session = m.session AND t.seq = m.seq "
     "JOIN record r ON r.session = t.session AND r.seq = t.seq "
     "WHERE m.session = ? AND m.marker = ? AND m.role = 'preserved' AND t.cleared_by IS NULL AND r.snipped_by = 0 "
-    "ORDER BY seq, block"
+    "ORDER BY {order}"
 )
-_LIVE_RESULTS = _LIVE.format(columns=RESULT, table="result")
-_LIVE_MEDIA = _LIVE.format(columns=_MEDIA, table="media") + ", part"
+_LIVE_RESULTS = _LIVE.format(columns=RESULT, table="result", order="2, 3")
+_LIVE_MEDIA = _LIVE.format(columns=_MEDIA, table="media", order="3, 4, 5")
 
 
 def clearable(conn: sqlite3.Connection, key: SessionKey) -> Clearable | None:

@@ -1,0 +1,296 @@
+"""The archive is kept step by step; after every step it equals the pure model over everything stored."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from mcp_compact.adapters.sqlite import operations
+from mcp_compact.compaction.plan import Cleared, ClearingPlan, CompactionPlan
+from mcp_compact.compaction.snapshot import Reach, ResultFacts
+from mcp_compact.messages.ids import MessageUuid, ToolUseId
+from mcp_compact.messages.live import HASH_MODULUS
+from mcp_compact.messages.markers import Clearing, ClearKind, MarkerKind, marker_to_undo
+from mcp_compact.messages.message import Record
+from mcp_compact.messages.weights import Weight
+from mcp_compact.ports.store import Batch, NativeBoundary, Prepared, Stamp
+from tests.adapters.sqlite.builders import IMAGE, KEY, answer, prepared, record, text, use
+from tests.adapters.sqlite.model import Model, plan_of
+
+PARENTS = ("previous", "previous", "previous", "newest", "older", "root", "missing", "ours", "later")
+SHAPES = ("prompt", "answer", "calls", "calls", "results", "results", "progress", "image", "same id")
+Spec = tuple[str, str, int, bool]
+specs = st.tuples(st.sampled_from(SHAPES), st.sampled_from(PARENTS), st.integers(0, 40), st.booleans())
+
+
+class Archive(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.conn = operations.connect(self.folder / "a.db")
+        self.model = Model()
+        self.made = 0
+        self.now = 1000
+        self.before_boundary: str | None = None
+        """The live hash before the last boundary, while nothing was appended since."""
+        self.old_plans: list[tuple[CompactionPlan, dict[int, int], int]] = []
+
+    def teardown(self) -> None:
+        self.model.check_archive(self.conn)
+        self.conn.close()
+        shutil.rmtree(self.folder)
+
+    # ---- making records
+
+    def _uuid(self, what: str) -> str:
+        self.made += 1
+        return f"{what}{self.made}"
+
+    def _parent(self, how: str, pick: int, batch: list[Record]) -> tuple[str | None, bool]:
+        dialogue = [item.uuid for item in (*self.model.archive, *batch)]
+        ours = [uuid for marker in self.model.markers for uuid in (marker.uuid, *marker.service)]
+        match how:
+            case "newest" if dialogue:
+                return dialogue[-1], False
+            case "older" if dialogue:
+                return dialogue[-1 - pick % len(dialogue)], False
+            case "ours" if ours:
+                return ours[pick % len(ours)], False
+            case "root":
+                return None, True
+            case "missing":
+                return "nowhere", pick % 2 == 0
+            case "later":
+                return f"r{self.made + 2}", False
+            case _:
+                return None, False
+
+    def _record(self, spec: Spec, batch: list[Record]) -> Prepared:
+        shape, how, pick, exact = spec
+        parent, root = self._parent(how, pick, batch)
+        calls = [call for item in (*self.model.archive, *batch) for call in (c.id for c in item.calls)]
+        ids = [item.message.id for item in (*self.model.archive, *batch) if item.message and item.message.id]
+        role, content, message_id = "user", None, None
+        kind: str | None = None
+        match shape:
+            case "prompt":
+                content = f"please do {pick}"
+            case "answer":
+                role, content, message_id = "assistant", [text(f"did {pick}")], f"m{self.made}"
+            case "calls":
+                used = calls[pick % len(calls)] if calls and pick > 35 else f"t{self.made}"
+                role, content, message_id = "assistant", [use(used), use(f"u{self.made}")][: 1 + pick % 2], f"m{self.made}"
+            case "results":
+                asked = calls[-1 - pick % len(calls)] if calls and pick < 36 else f"t{self.made + pick % 3}"
+                content = [answer(asked, "word " * pick)]
+            case "image":
+                content = [text("look"), IMAGE]
+            case "same id":
+                role, content = "assistant", [text(f"more {pick}"), use(f"v{self.made}")]
+                message_id = ids[-1 - pick % len(ids)] if ids else None
+            case _:
+                kind = "progress"
+        made = record(
+            self._uuid("r"), role, content, parent=parent, root=root, message_id=message_id, type=kind, at_ms=self.made * 1000
+        )
+        return prepared(made, exact=pick if exact and content is not None else None)
+
+    def _append(self, items: list[Prepared], boundaries: tuple[NativeBoundary, ...] = ()) -> None:
+        self.now += 1
+        done = operations.append(self.conn, KEY, Batch(tuple(items), boundaries=boundaries), self.now)
+        assert done.new == len(items)
+        assert done.uuids == tuple(item.record.uuid for item in items)
+        for item in items:
+            self.model.add(item)
+        for boundary in boundaries:
+            self.model.add_native(boundary)
+        self.before_boundary = None
+
+    # ---- rules
+
+    @rule(drawn=st.lists(specs, min_size=1, max_size=6))
+    def append(self, drawn: list[Spec]) -> None:
+        batch: list[Prepared] = []
+        for spec in drawn:
+            batch.append(self._record(spec, [item.record for item in batch]))
+        self._append(batch)
+
+    @rule(pick=st.integers(1, 4))
+    def append_parallel_calls(self, pick: int) -> None:
+        """As a client stores them: a record a call, each the next one's parent, each result under its own call."""
+        parent = self.model.uuids[-1] if self.model.archive else None
+        group, calls = f"m{self.made}", []
+        for _ in range(pick):
+            uuid = self._uuid("r")
+            calls.append(record(uuid, "assistant", [use(f"t{uuid}")], parent=parent, message_id=group))
+            parent = uuid
+        results = [record(self._uuid("r"), "user", [answer(f"t{call.uuid}")], parent=call.uuid) for call in calls]
+        for item in (*calls, *results):
+            self._append([prepared(item)])
+
+    @precondition(lambda self: self.model.archive)
+    @rule(pick=st.integers(0, 99))
+    def rewind(self, pick: int) -> None:
+        parent = self.model.uuids[pick % len(self.model.archive)]
+        self._append([prepared(record(self._uuid("r"), "user", "another way", parent=parent))])
+
+    @precondition(lambda self: self.model.archive)
+    @rule(pick=st.integers(0, 99))
+    def send_a_known_record_again(self, pick: int) -> None:
+        known = self.model.archive[pick % len(self.model.archive)]
+        done = operations.append(self.conn, KEY, Batch((prepared(known),)), self.now)
+        assert (done.new, done.known, done.conflicts) == (0, 1, ())
+
+    @precondition(lambda self: self.model.archive)
+    @rule(pick=st.integers(0, 99), micro=st.booleans(), root=st.booleans(), late=st.booleans(), kept=st.integers(0, 4))
+    def meet_a_clients_boundary(self, pick: int, micro: bool, root: bool, late: bool, kept: int) -> None:
+        older = self.model.uuids
+        boundary = record(self._uuid("r"), "system", None, type="system", root=root, parent=None if root else older[-1])
+        summary = record(self._uuid("r"), "user", "summary", parent=boundary.uuid)
+        start = pick % len(older)
+        preserved = tuple(older[start : start + kept])
+        calls = tuple(ToolUseId(call.id) for item in self.model.archive[start:] for call in item.calls)
+        if micro:
+            self._append([prepared(boundary)], (NativeBoundary(boundary.uuid, (), (), {"trigger": "auto"}, calls, micro=True),))
+            return
+        if late and kept == 3:
+            preserved = (*preserved, MessageUuid(f"r{self.made + 2}"))
+        native = NativeBoundary(boundary.uuid, (summary.uuid,), preserved, {"trigger": "auto"})
+        if late:
+            self._append([prepared(boundary)], (native,))
+            self._append([prepared(summary)])
+        else:
+            self._append([prepared(boundary), prepared(summary)], (native,))
+
+    @precondition(lambda self: self.model.archive)
+    @rule(tokens=st.integers(0, 300), texts=st.integers(0, 3), units=st.integers(0, 9000), clear=st.booleans(), hold=st.booleans())
+    def compact(self, tokens: int, texts: int, units: int, clear: bool, hold: bool) -> None:
+        snapshot = operations.snapshot(self.conn, KEY, Reach(tokens, texts, tokens * 2))
+        assert snapshot is not None
+        self._check_tail(snapshot.tail, snapshot.tail_is_all)
+        cleared = [_cleared(facts) for facts in snapshot.results] if clear else []
+        plan = plan_of(snapshot, snapshot.tail, Weight(units, 0, 0, 1), cleared=tuple(cleared))
+        if hold:
+            self.old_plans.append((plan, self.model.shares(), len(self.model.archive)))
+        else:
+            self._commit(plan)
+
+    def _check_tail(self, tail: tuple[Any, ...], is_all: bool) -> None:
+        """The tail is the end of the live list, and no call or message id is cut in two by it."""
+        _, records, _ = self.model.live()
+        assert [entry.uuid for entry in tail] == [item.uuid for item in records[len(records) - len(tail) :]]
+        assert is_all == (len(tail) == len(records))
+        left_out = records[: len(records) - len(tail)]
+        kept_ids = {entry.message_id for entry in tail} - {None}
+        assert not any(item.message and item.message.id in kept_ids for item in left_out)
+        answered = {call for entry in tail for call in entry.results} - {call for entry in tail for call in entry.calls}
+        assert not any(call.id in answered for item in left_out for call in item.calls if not self._is_after(item, tail, call.id))
+
+    def _is_after(self, item: Record, tail: tuple[Any, ...], call: str) -> bool:
+        """Is the result older than the call? Such a pair is none."""
+        return all(entry.seq < item.seq for entry in tail if call in entry.results)
+
+    def _commit(self, plan: CompactionPlan) -> bool:
+        before = operations.session(self.conn, KEY)
+        assert before is not None
+        stamp = Stamp(self.now, (self._uuid("b"), self._uuid("s")))
+        committed = operations.commit(self.conn, KEY, plan, stamp)
+        if committed.marker is None:
+            assert committed.reason == "base_changed"
+            return False
+        assert committed.marker.base_seq == plan.base.last_seq
+        self.model.weights[committed.marker.service[0]] = plan.service[0].weight
+        for item in plan.cleared:
+            self.model.freed.setdefault(item.clearing, item.freed)
+        self.model.add_committed(self.conn, committed)
+        after = operations.session(self.conn, KEY)
+        assert after is not None
+        assert (committed.live_hash, committed.live_weight) == (after.live_hash, after.live_weight)
+        self.before_boundary = before.live_hash
+        return True
+
+    @precondition(lambda self: self.old_plans)
+    @rule()
+    def commit_an_old_plan(self) -> None:
+        """It is written exactly if nothing but appends came in between."""
+        plan, shares, records = self.old_plans.pop()
+        now = {seq: part for seq, part in self.model.shares().items() if seq <= records}
+        markers_since = any(marker.seq > records for marker in self.model.markers)
+        stands = not markers_since and sum(now.values()) % HASH_MODULUS == sum(shares.values()) % HASH_MODULUS
+        assert self._commit(plan) == stands
+
+    @precondition(lambda self: self.model.archive)
+    @rule(every=st.integers(1, 3))
+    def clear(self, every: int) -> None:
+        live = operations.clearable(self.conn, KEY)
+        assert live is not None
+        self._check_clearable(live.results)
+        items = [_cleared(facts) for facts in live.results][::every]
+        for facts in live.media[::every]:
+            place = Clearing(ClearKind.MEDIA, facts.uuid, facts.block, facts.part, facts.tool_use_id)
+            items.append(Cleared(place, Weight(media=facts.tokens)))
+        plan = ClearingPlan(live.base, tuple(items), 0, 0)
+        committed = operations.commit(self.conn, KEY, plan, Stamp(self.now, (self._uuid("b"),)))
+        if not items:
+            assert committed.reason == "nothing_to_clear"
+            return
+        assert committed.marker is not None
+        assert set(committed.marker.cleared) == {item.clearing for item in items}
+        for item in items:
+            self.model.freed.setdefault(item.clearing, item.freed)
+        self.model.add_committed(self.conn, committed)
+        again = operations.commit(self.conn, KEY, plan, Stamp(self.now, (self._uuid("b"),)))
+        assert again.reason == "nothing_to_clear"
+
+    def _check_clearable(self, facts: Any) -> None:
+        """Exactly the uncleared live results, of each call the last."""
+        _, records, clearings = self.model.live()
+        done = {(item.uuid, item.block) for items in clearings.values() for item in items}
+        found: dict[str, list[tuple[str, int]]] = {}
+        for item in records:
+            for at, block in enumerate(item.blocks):
+                if block in item.results and (item.uuid, at) not in done:
+                    found[block.tool_use_id] = [(item.uuid, at)]
+        assert {(item.uuid, item.block) for item in facts} == {place for places in found.values() for place in places}
+
+    @rule()
+    def undo(self) -> None:
+        if operations.session(self.conn, KEY) is None:
+            return
+        by_seq = {marker.seq: marker for marker in self.model.markers}
+        target = marker_to_undo(self.model.head(), by_seq)
+        committed = operations.undo(self.conn, KEY, Stamp(self.now, (self._uuid("b"),)))
+        if target is None:
+            assert committed.reason == "nothing_to_undo"
+            return
+        assert committed.marker is not None
+        assert (committed.marker.kind, committed.marker.restores_seq) == (MarkerKind.UNDO, target.parent_seq)
+        self.model.add_committed(self.conn, committed)
+        if self.before_boundary is not None:
+            assert committed.live_hash == self.before_boundary
+        self.before_boundary = None
+
+    @rule()
+    def reopen(self) -> None:
+        self.conn.close()
+        self.conn = operations.connect(self.folder / "a.db")
+
+    @invariant()
+    def equals_the_model(self) -> None:
+        self.model.check(self.conn)
+
+
+def _cleared(facts: ResultFacts) -> Cleared:
+    place = Clearing(ClearKind.RESULT, facts.uuid, facts.block, None, facts.tool_use_id)
+    return Cleared(place, facts.weight - facts.cleared_weight, facts.tool)
+
+
+TestArchive = Archive.TestCase
+TestArchive.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
