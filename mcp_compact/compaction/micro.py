@@ -1,4 +1,7 @@
-"""Micro-compaction: old tool results and large media leave the live context; the archive keeps them. No model is called."""
+"""Micro-compaction: old tool results and large media leave the live context. No model is called.
+
+The archive keeps what leaves.
+"""
 
 from __future__ import annotations
 

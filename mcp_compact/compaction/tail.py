@@ -12,9 +12,7 @@ from mcp_compact.messages.message import Entry
 from mcp_compact.messages.weights import UNITS_PER_TOKEN, Weight
 
 
-def clear_largest(
-    snapshot: Snapshot, kept: Sequence[Entry], allowed_tokens: int
-) -> tuple[tuple[Cleared, ...], Weight]:
+def clear_largest(snapshot: Snapshot, kept: Sequence[Entry], allowed_tokens: int) -> tuple[tuple[Cleared, ...], Weight]:
     """What is cleared so that the tail takes at most `allowed_tokens`, and the tail's weight then.
 
     The largest results go first; those that no answer has followed yet come last.

@@ -15,6 +15,14 @@ from mcp_compact.messages.weights import UNITS_PER_TOKEN, estimate_units
 TOKENS_PERMILLE = 1460
 """Pages are measured by the vocabulary that needs most tokens, so that they are small enough for every model."""
 
+LEAST_ROOM_TOKENS = 50
+"""A part holds at least so much, also where a message without its content is larger than a page."""
+LEAST_CHARS = 16
+"""So many characters fit into the least room, whatever they are."""
+_JSON_PART: Mapping[str, str] = {"type": "json_part", "data": ""}
+_LARGEST = 10**6
+"""Stands for numbers of parts that are not known yet."""
+
 
 def size_tokens(value: object) -> int:
     """About how many tokens an agent reads for a JSON value, at most."""
@@ -31,7 +39,9 @@ def pieces(messages: Sequence[Mapping[str, Any]], page_tokens: int) -> Iterator[
             yield from _split(message, page_tokens)
 
 
-def page(items: Sequence[Mapping[str, Any]], start: int, page_tokens: int) -> tuple[list[Mapping[str, Any]], int | None]:
+def page(
+    items: Sequence[Mapping[str, Any]], start: int, page_tokens: int
+) -> tuple[list[Mapping[str, Any]], int | None]:
     """Items from `start` that fit into a page (at least one), and where the next page starts."""
     taken: list[Mapping[str, Any]] = []
     used = 0
@@ -66,22 +76,32 @@ def joined(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _split(message: Mapping[str, Any], page_tokens: int) -> Iterator[Mapping[str, Any]]:
     content = message.get("content")
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) and content else list(content or ())
+    if not blocks:
+        yield message
     frame = {key: value for key, value in message.items() if key != "content"}
+    room = max(LEAST_ROOM_TOKENS, page_tokens - size_tokens(_part(frame, _JSON_PART, _LARGEST, _LARGEST, _LARGEST)))
     for index, block in enumerate(blocks):
-        chunks = [block] if size_tokens(block) <= page_tokens * 4 // 5 else _chunks(block, page_tokens)
-        chunks = chunks if len(chunks) > 1 else [block]
+        chunks = [block] if size_tokens(block) <= room else _chunks(block, room)
         for number, chunk in enumerate(chunks, 1):
-            yield {**frame, "content": [chunk], "part": {"block": index, "part": number, "parts": len(chunks)}}
+            yield _part(frame, chunk, index, number, len(chunks))
 
 
-def _chunks(block: object, page_tokens: int) -> list[Any]:
-    """A block as JSON text in pieces. The size allows for the quoting that a second encoding adds."""
+def _part(frame: Mapping[str, Any], chunk: object, block: int, part: int, parts: int) -> dict[str, Any]:
+    return {**frame, "content": [chunk], "part": {"block": block, "part": part, "parts": parts}}
+
+
+def _chunks(block: object, room_tokens: int) -> list[Any]:
+    """A block as JSON text in pieces, each of which fits when it is quoted as JSON once more."""
     text = json.dumps(block, ensure_ascii=False, separators=(",", ":"))
-    room = max(1000, page_tokens * UNITS_PER_TOKEN * 1000 // TOKENS_PERMILLE // max(_densest(text), 293) * 2 // 3)
-    return [{"type": "json_part", "data": text[at : at + room]} for at in range(0, len(text), room)]
-
-
-def _densest(text: str) -> int:
-    """Units a character where the text is densest, so that no chunk is too large."""
-    return max(estimate_units(text[at : at + 4096]) // len(text[at : at + 4096]) for at in range(0, len(text), 4096))
+    chunks: list[Any] = []
+    at, step = 0, room_tokens
+    while at < len(text):
+        size = size_tokens(text[at : at + step])
+        while size > room_tokens and step > LEAST_CHARS:
+            step = max(LEAST_CHARS, step * room_tokens // size - 1)
+            size = size_tokens(text[at : at + step])
+        chunks.append({**_JSON_PART, "data": text[at : at + step]})
+        at += step
+        step = max(LEAST_CHARS, step * room_tokens // size)
+    return chunks

@@ -179,7 +179,7 @@ def pictures(*sides: int | None, answer: bool = True) -> Talk:
     return talk
 
 
-def media(plan: ClearingPlan) -> list[str]:
+def media(plan: ClearingPlan) -> list[MessageUuid]:
     return [item.clearing.uuid for item in plan.cleared if item.clearing.kind is ClearKind.MEDIA]
 
 
@@ -334,7 +334,7 @@ def _last(items: Sequence[str], number: int) -> Sequence[str]:
 def test_the_newest_medium_and_what_follows_the_last_answer_stay(talk: Talk, request: MicroRequest) -> None:
     context = live(talk)
     places = [(r.seq, b) for r in context.all for b in r.blocks if isinstance(b, MediaBlock)]
-    gone = {u for u in media(cleared(talk, request))}
+    gone = set(media(cleared(talk, request)))
     answers = [r.seq for r in context.all if r.type == "assistant"]
     seqs = {r.uuid: r.seq for r in context.all}
     assert all(seqs[uuid] < max(answers, default=0) for uuid in gone)

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_compact.compaction.cuts import last_round_index, total
+from mcp_compact.compaction.in_memory import conversation, snapshot_of
+from mcp_compact.compaction.request import Surroundings
+from mcp_compact.compaction.snapshot import Snapshot
+from mcp_compact.compaction.tail import clear_largest
+from mcp_compact.messages.weights import CLAUDE, NOTHING, Family
+from mcp_compact.testing import Talk
+from tests.conversations import live, talks
+
+PLAIN = Family("plain", 1000, 0)
+
+
+def snapshot(talk: Talk, family: Family = PLAIN) -> Snapshot:
+    return snapshot_of(conversation(live(talk), family, Surroundings()))
+
+
+def work(*sizes: int) -> Talk:
+    """Calls whose results have so many characters, and a last answer."""
+    talk = Talk()
+    talk.user("go")
+    for i, size in enumerate(sizes):
+        talk.call(f"t{i}")
+        talk.results(f"t{i}", text="x" * size)
+    talk.assistant("done")
+    return talk
+
+
+def cleared(talk: Talk, allowed: int, first: int = 0) -> list[str]:
+    shot = snapshot(talk)
+    items, _ = clear_largest(shot, shot.tail[first:], allowed)
+    return [str(item.clearing.tool_use_id) for item in items]
+
+
+def test_a_tail_that_fits_is_left_alone() -> None:
+    assert cleared(work(9000, 9000), 1_000_000) == []
+
+
+def test_an_empty_tail_has_nothing_to_clear() -> None:
+    assert clear_largest(snapshot(work(9000)), (), 0) == ((), NOTHING)
+
+
+def test_the_largest_results_go_first_and_no_more_than_needed() -> None:
+    talk = work(2000, 9000, 5000)
+    whole = snapshot(talk).live_tokens
+    assert cleared(talk, whole - 1) == ["t1"]
+    assert cleared(talk, whole - 3000) == ["t1", "t2"]
+    assert cleared(talk, 0) == ["t1", "t2", "t0"]
+
+
+def test_of_equal_results_the_oldest_goes_first() -> None:
+    talk = work(5000, 5000)
+    assert cleared(talk, snapshot(talk).live_tokens - 1) == ["t0"]
+
+
+def test_results_that_no_answer_has_followed_come_last() -> None:
+    talk = work(1000)
+    talk.call("new")
+    talk.results("new", text="x" * 9000)
+    assert cleared(talk, 0) == ["t0", "new"]
+
+
+def test_results_outside_of_the_tail_and_short_ones_stay() -> None:
+    assert cleared(work(9000, 8000), 0, first=3) == ["t1"]
+    assert cleared(work(3, 20), 0) == []
+
+
+def test_a_result_that_counts_as_cleared_is_no_candidate() -> None:
+    shot = snapshot(work(9000))
+    shot = replace(shot, results=tuple(replace(result, cleared=True) for result in shot.results))
+    assert clear_largest(shot, shot.tail, 0)[0] == ()
+
+
+@given(talks(most=8), st.integers(0, 30_000), st.integers(0, 20))
+def test_the_weight_afterwards_is_the_tails_without_what_was_freed(talk: Talk, allowed: int, first: int) -> None:
+    shot = snapshot(talk, CLAUDE)
+    kept = shot.tail[first:]
+    items, weight = clear_largest(shot, kept, allowed)
+    assert weight + sum((item.freed for item in items), NOTHING) == total(kept)
+    assert CLAUDE.tokens(weight) <= CLAUDE.tokens(total(kept))
+    assert {item.clearing.uuid for item in items} <= {entry.uuid for entry in kept}
+    if items:
+        unseen = kept[last_round_index(kept)].seq
+        seqs = {entry.uuid: entry.seq for entry in kept}
+        flags = [seqs[item.clearing.uuid] >= unseen for item in items]
+        assert flags == sorted(flags)
+        assert CLAUDE.tokens(weight + items[-1].freed) > allowed

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hypothesis import given
+
+from mcp_compact.compaction.weighing import weigh_records
+from mcp_compact.messages.clearing import ClearedText
+from mcp_compact.messages.weights import NOTHING, Weight, estimate_units, weigh
+from mcp_compact.testing import Talk, image, tool_result
+from tests.conversations import talks
+
+CLEARED = ClearedText()
+
+
+def characters(texts: Sequence[str]) -> list[int]:
+    """An exact counter for tests: a unit a character."""
+    return [len(text) for text in texts]
+
+
+def test_without_a_tokenizer_the_estimate_is_the_best_count() -> None:
+    talk = Talk()
+    talk.user("hello")
+    (weighed,) = weigh_records(talk.records, None, CLEARED)
+    assert weighed.exact_units is None
+    assert weighed.best == weighed.estimate == Weight(units=estimate_units("hello"), messages=1)
+
+
+def test_the_tokenizers_count_is_the_best_one_and_the_estimate_stays() -> None:
+    talk = Talk()
+    talk.user("hello")
+    (weighed,) = weigh_records(talk.records, characters, CLEARED)
+    assert weighed.exact_units == 5
+    assert weighed.best == Weight(units=5, messages=1)
+    assert weighed.estimate.units == estimate_units("hello")
+
+
+def test_hidden_thinking_weighs_the_same_by_every_counter() -> None:
+    talk = Talk()
+    talk.add("assistant", [{"type": "redacted_thinking", "data": "Q" * 1000}, {"type": "text", "text": "hi"}])
+    (weighed,) = weigh_records(talk.records, characters, CLEARED)
+    assert weighed.exact_units == 1000 * 230 + 2
+
+
+def test_what_is_no_message_weighs_nothing() -> None:
+    talk = Talk()
+    talk.add("system", "a long note", type="system")
+    talk.add("user", "", message=None)
+    assert [item.best for item in weigh_records(talk.records, characters, CLEARED)] == [NOTHING, NOTHING]
+
+
+def test_each_result_has_its_own_weight_and_that_of_its_mark() -> None:
+    talk = Talk()
+    talk.add("user", ["note", tool_result("a", "x" * 100), tool_result("b", "no\nmore", is_error=True)])
+    (weighed,) = weigh_records(talk.records, characters, CLEARED)
+    assert weighed.results == (Weight(units=100, results=1), Weight(units=7, results=1))
+    mark = len("[Old tool result content cleared]\n") + len(CLEARED.hint)
+    assert weighed.cleared == (Weight(units=mark, results=1), Weight(units=mark + len("no\n"), results=1))
+    assert weighed.best == Weight(units=4 + 100 + 7, results=2, messages=1)
+
+
+def test_results_of_the_provider_itself_count_but_are_not_listed() -> None:
+    talk = Talk()
+    talk.add("assistant", [{"type": "web_search_tool_result", "tool_use_id": "s", "content": [image()]}])
+    (weighed,) = weigh_records(talk.records, characters, CLEARED)
+    assert weighed.results == weighed.cleared == ()
+    assert weighed.best.results == 1
+    assert [fact.part for fact in weighed.media] == [0]
+
+
+def test_media_are_found_where_they_stand() -> None:
+    talk = Talk()
+    talk.add("user", ["see", image(), tool_result("t", "") | {"content": ["a", image(280)]}])
+    (weighed,) = weigh_records(talk.records, None, CLEARED)
+    places = [(fact.kind, fact.block, fact.part, fact.tokens, fact.tool_use_id) for fact in weighed.media]
+    assert places == [("image", 1, None, 2000, None), ("image", 2, 1, 100, "t")]
+    assert weighed.results[0].media == 100
+    assert weighed.best.media == 2100
+
+
+@given(talks(most=6))
+def test_a_record_weighs_what_its_blocks_weigh_and_its_results_are_part_of_it(talk: Talk) -> None:
+    for record, own in zip(talk.records, weigh_records(talk.records, None, CLEARED), strict=True):
+        assert own.best == weigh([record.blocks])[0]
+        rest = own.best - sum(own.results, NOTHING)
+        assert min(rest.units, rest.media, rest.results) >= 0
+        assert len(own.results) == len(own.cleared) == len(record.results)
+        assert sum(fact.tokens for fact in own.media) == own.best.media
+
+
+def test_all_texts_of_a_batch_are_counted_at_once() -> None:
+    talk = Talk()
+    talk.user("one")
+    talk.results("t", text="two")
+    asked: list[int] = []
+
+    def count(texts: Sequence[str]) -> list[int]:
+        asked.append(len(texts))
+        return characters(texts)
+
+    weigh_records([*talk.records, replace(talk.records[0], message=None)], count, CLEARED)
+    assert asked == [3]
+    assert weigh_records([], count, CLEARED) == []
