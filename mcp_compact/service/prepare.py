@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mcp_compact.compaction.weighing import weigh_records
-from mcp_compact.messages.blocks import OtherBlock, TextBlock
+from mcp_compact.messages.blocks import OtherBlock, TextBlock, ToolResultBlock
 from mcp_compact.messages.clearing import ClearedText
 from mcp_compact.messages.codec import body_hash, canonical, clean
 from mcp_compact.messages.message import Record
@@ -60,14 +60,26 @@ def message_hash(role: str, content: object) -> bytes:
 
 
 def discovered_tools(record: Record) -> tuple[str, ...]:
-    """Names of tools that a tool search brought: `tool_reference` parts of results."""
-    names = [
-        part.raw.get("tool_name") or part.raw.get("name")
-        for result in record.results
-        for part in result.parts
-        if isinstance(part, OtherBlock) and part.type == "tool_reference"
-    ]
-    return tuple(name for name in names if isinstance(name, str) and name)
+    """Names of tools that a tool search brought: the `tool_reference` parts of results.
+
+    A client's own search answers with the parts themselves, the provider's with a list of them.
+    """
+    parts = [part for b in record.blocks if isinstance(b, ToolResultBlock) for part in b.parts]
+    references: list[object] = []
+    for part in parts:
+        if isinstance(part, OtherBlock):
+            inner = part.raw.get("tool_references")
+            references += inner if isinstance(inner, list) else [part.raw]
+    names = [_reference(item) for item in references]
+    return tuple(name for name in names if name)
+
+
+def _reference(item: object) -> str:
+    match item:
+        case {"type": "tool_reference", "tool_name": str(name)} | {"type": "tool_reference", "name": str(name)}:
+            return name
+        case _:
+            return ""
 
 
 def readable(record: Record) -> str:

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from mcp_compact.messages.weights import estimate_all, estimate_units
+from mcp_compact.service.prepare import (
+    best_counter,
+    content_hash,
+    discovered_tools,
+    exact_counter,
+    message_hash,
+    prepare,
+    readable,
+)
+from mcp_compact.testing import Talk, tool_result
+
+
+@dataclass
+class Letters:
+    """A tokenizer that counts letters; it starts cold, and may turn out to be broken."""
+
+    broken: bool = False
+    name: str = "letters"
+    state: str = "cold"
+    reason: str = ""
+    counted: list[list[str]] = field(default_factory=list)
+
+    def warm(self) -> None:
+        self.state = "failed" if self.broken else "ready"
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        self.counted.append(list(texts))
+        return [len(text) for text in texts]
+
+
+def test_a_cold_tokenizer_is_warmed_and_counts_in_units() -> None:
+    count = exact_counter(Letters())
+    assert count is not None
+    assert count(["abc", ""]) == [3000, 0]
+
+
+def test_a_broken_tokenizer_leaves_the_estimate() -> None:
+    assert exact_counter(Letters(broken=True)) is None
+    assert best_counter(Letters(broken=True)) is estimate_all
+    assert best_counter(Letters())(["ab"]) == [2000]
+
+
+def test_records_are_prepared_in_their_order_with_both_counts() -> None:
+    talk = Talk()
+    talk.user("Please never push to main.")
+    talk.call("t1")
+    talk.results("t1", text="x" * 50)
+    prepared = prepare(talk.records, Letters(), with_content_hash=True)
+    assert [item.record.uuid for item in prepared] == ["r1", "r2", "r3"]
+    assert prepared[0].weight.units == estimate_units("Please never push to main.")
+    assert prepared[0].exact_units == 26_000
+    assert prepared[0].instructions == ("Please never push to main.",)
+    assert prepared[2].result_weights[0].units == 50_000
+    assert len(prepared[2].cleared_weights) == 1
+    assert prepared[0].content_hash == message_hash("user", "Please never push to main.")
+
+
+def test_without_a_tokenizer_and_a_hash_there_is_the_estimate_alone() -> None:
+    talk = Talk()
+    talk.user("hello")
+    (item,) = prepare(talk.records, Letters(broken=True), with_content_hash=False)
+    assert item.exact_units is None
+    assert item.content_hash == b""
+
+
+def test_instructions_are_the_users_own() -> None:
+    talk = Talk()
+    talk.user("Never do this.", is_meta=True)
+    talk.assistant("Never do this.")
+    talk.results("t", text="Never do this.")
+    assert [item.instructions for item in prepare(talk.records, Letters(), with_content_hash=False)] == [(), (), ()]
+
+
+def test_the_same_message_sent_again_has_the_same_hash() -> None:
+    talk = Talk()
+    one, two = talk.user("hi"), talk.user("hi")
+    other, note = talk.assistant("hi"), talk.add("system", "x", message=None)
+    assert content_hash(one) == content_hash(two) != content_hash(other)
+    assert content_hash(note) == b""
+    assert message_hash("user", "half \ud83d") == message_hash("user", "half \ufffd")
+
+
+REFERENCES = [
+    {"type": "tool_reference", "tool_name": "mcp__gh__list"},
+    {"type": "tool_reference", "tool_name": "mcp__gh__get"},
+]
+
+
+def test_tools_that_a_search_brought_are_named() -> None:
+    talk = Talk()
+    parts = [
+        *REFERENCES,
+        {"type": "tool_reference", "name": "mcp__x"},
+        {"type": "tool_reference"},
+        {"type": "other", "name": "no"},
+    ]
+    record = talk.add("user", [tool_result("t", "") | {"content": parts}])
+    assert discovered_tools(record) == ("mcp__gh__list", "mcp__gh__get", "mcp__x")
+    assert discovered_tools(talk.user("none")) == ()
+
+
+@pytest.mark.parametrize("name", ["tool_references", "anything"])
+def test_tools_that_the_providers_own_search_brought_are_named(name: str) -> None:
+    found = {"type": "tool_search_tool_search_result", name: REFERENCES}
+    block = {"type": "tool_search_tool_result", "tool_use_id": "s", "content": found}
+    record = Talk().add(
+        "assistant", [{"type": "server_tool_use", "id": "s", "name": "tool_search_tool_regex", "input": {}}, block]
+    )
+    assert discovered_tools(record) == (("mcp__gh__list", "mcp__gh__get") if name == "tool_references" else ())
+
+
+def test_a_records_own_text_is_readable_in_one_line() -> None:
+    record = Talk().add("user", ["one", tool_result("t", "no"), "two"])
+    assert readable(record) == "one two"
