@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from mcp_compact.cli.text import count, cut, share, shown, tokens
@@ -49,17 +49,12 @@ def kept_lines(report: Any) -> list[str]:  # noqa: ANN401 (as above)
     return lines
 
 
-def span_lines(spans: Sequence[Span | Mapping[str, Any]]) -> list[str]:
+def span_lines(spans: Sequence[Span]) -> list[str]:
     """A line for each fate: how many messages, how many tokens, why."""
     sums: dict[str, tuple[int, int]] = {}
     for span in spans:
-        fate, records, size = (
-            (span.fate, span.records, span.tokens)
-            if isinstance(span, Span)
-            else (str(span.get("fate")), int(span.get("records", 0)), int(span.get("tokens", 0)))
-        )
-        before = sums.get(fate, (0, 0))
-        sums[fate] = (before[0] + records, before[1] + size)
+        records, size = sums.get(span.fate, (0, 0))
+        sums[span.fate] = (records + span.records, size + span.tokens)
     return [span_line(fate, number, size, WHY.get(fate, "")) for fate, (number, size) in sums.items()]
 
 

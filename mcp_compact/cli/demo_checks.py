@@ -14,7 +14,7 @@ from mcp_compact.messages.codec import well_formed
 
 Messages = Sequence[Mapping[str, Any]]
 
-IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{7,47}")
+IDENTIFIER = re.compile(r"\b[A-Za-z_]\w{7,47}\b", re.ASCII)
 TELLING = re.compile(r"error|fail|exception|assert|warning|must|never|because", re.IGNORECASE)
 LETTERS = 0.8
 """Share of letters in a name; hashes have fewer."""

@@ -16,11 +16,11 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.types import CallToolResult, TextContent
 
-from mcp_compact.cli.demo_checks import forgotten_words, left_result, result_in_file
+from mcp_compact.cli.demo_checks import forgotten_words, left_result, result_in_file, results_of
 from mcp_compact.cli.picture import scaled, slices_of_messages
 from mcp_compact.cli.raised import cause_of
 from mcp_compact.errors import CallerError, CompactError, ServerError
-from mcp_compact.messages.weights import family_of
+from mcp_compact.messages.weights import Family, family_of
 
 NAMED_ERROR = re.compile(r"[\w.]*(?:Error|Exception): ")
 CALL_SECONDS = 300.0
@@ -73,8 +73,12 @@ async def play(transcript: Path, folder: Path, say: Say) -> Json:
             async with Client(stdio_client(_server(transcript, folder), errlog=errors)) as client:
                 talk = Talk(client, say, {"start": round(time.perf_counter() - began, 3)})
                 steps = await _steps(talk, transcript)
+                ended = time.perf_counter()
+                ended = time.perf_counter()
     except (MCPError, OSError, EOFError, CompactError, BaseExceptionGroup) as error:
         raise _explained(cause_of(error), log) from error
+    talk.seconds["stop"] = round(time.perf_counter() - ended, 3)
+    talk.seconds["stop"] = round(time.perf_counter() - ended, 3)
     steps["seconds"] = {**talk.seconds, "total": round(time.perf_counter() - began, 3)}
     return steps
 
@@ -82,7 +86,12 @@ async def play(transcript: Path, folder: Path, say: Say) -> Json:
 def _server(transcript: Path, folder: Path) -> StdioServerParameters:
     """This program's own server, with this Python. Nothing of the caller's folder is importable (-P)."""
     package = Path(__file__).resolve().parents[2]
-    env = {"MCP_COMPACT_DB": str(folder / "demo.db"), "MCP_COMPACT_ROOTS": str(transcript.parent)}
+    env = {
+        "MCP_COMPACT_DB": str(folder / "demo.db"),
+        "MCP_COMPACT_ROOTS": str(transcript.parent),
+        # The transcript is some other folder's: lookups must not stay in this one.
+        "MCP_COMPACT_SCOPE": "all",
+    }
     if package != Path(sysconfig.get_path("purelib")).resolve():
         env["PYTHONPATH"] = str(package)
     return StdioServerParameters(command=sys.executable, args=["-P", "-m", "mcp_compact", "serve"], env=env)
@@ -128,20 +137,23 @@ async def _steps(talk: Talk, transcript: Path) -> Json:
         "status": status,
         "microcompact": micro,
         "compact": compacted,
-        "context_before": {
-            "messages": len(before),
-            "pages": pages_before,
-            "slices": scaled(slices_of_messages(before, family=family), int(status["message_tokens"])),
-        },
-        "context_after": {
-            "messages": len(after),
-            "pages": pages_after,
-            "slices": scaled(slices_of_messages(after, family=family), int(compacted["tokens_after"])),
-        },
+        "context_before": _summed(before, pages_before, family, int(status["message_tokens"])),
+        "context_after": _summed(after, pages_after, family, int(compacted["tokens_after"])),
         "memory": memory,
         "search": search,
         "original": original,
         "undo": undo,
+    }
+
+
+def _summed(messages: list[Json], pages: int, family: Family, tokens: int) -> Json:
+    """A context in figures: what fills it, how many results in it are cleared."""
+    return {
+        "messages": len(messages),
+        "pages": pages,
+        "cleared_results": sum(block.cleared for block in results_of(messages)),
+        "tokens": tokens,
+        "slices": scaled(slices_of_messages(messages, family=family), tokens),
     }
 
 
@@ -157,15 +169,14 @@ async def _context(talk: Talk, session: str) -> tuple[list[Json], int]:
 
 
 async def _compact(talk: Talk, session: str, status: Mapping[str, Any]) -> Json:
-    """A forced compaction, planned first; where the context is too small for the default target, to half its size."""
+    """A forced compaction; where the context is too small for the default target, to half of its size."""
     request: Json = {"session_id": session, "trigger": "manual", "force": True}
-    plan = await talk.call("compact_session", **request, dry_run=True)
-    half = plan["status"] in ("nothing_to_compact", "no_progress")
-    if half:
-        request["target_tokens"] = max(1, int(status["message_tokens"]) // 2)
-        plan = await talk.call("compact_session", **request, dry_run=True)
     done = await talk.call("compact_session", **request)
-    return {**done, "half_as_target": half, "spans": plan.get("spans", [])}
+    half = done["status"] in ("nothing_to_compact", "no_progress")
+    if half:
+        target = max(1, int(status["message_tokens"]) // 2)
+        done = await talk.call("compact_session", **request, target_tokens=target)
+    return {**done, "half_as_target": half}
 
 
 async def _search(talk: Talk, session: str, before: list[Json], after: list[Json]) -> Json:

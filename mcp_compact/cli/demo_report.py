@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mcp_compact.cli.account import span_line, span_lines, warning_lines
+from mcp_compact.cli.account import span_line, warning_lines
 from mcp_compact.cli.picture import MEMORY, comparison, gauge
 from mcp_compact.cli.terminal import Terminal
 from mcp_compact.cli.text import count, cut, share, shown, shown_line, size, tokens, wrapped
@@ -33,7 +33,7 @@ def _heading(steps: Steps, screen: Terminal) -> list[str]:
     name = "the shipped sample session" if steps["is_sample"] else cut(shown(str(steps["transcript"])), 60)
     return [
         screen.bold(f"mcp-compact demo: {name}"),
-        "A real server over stdio, a real client, a temporary archive; no model, no network.",
+        "A real server over stdio, a real client, a temporary archive. No model, no net.",
     ]
 
 
@@ -47,11 +47,13 @@ def _imported(steps: Steps, screen: Terminal) -> list[str]:
     out = [_title("1", "Import", screen), f"  {text}"]
     if children:
         out.append(f"  and {count(len(children), 'session')} of sub-agents beside it")
-    return [*out, *(f"  {line}" for line in warning_lines(_problems(done), LISTED_WARNINGS)[1:])]
+    return [*out, *(f"  {line}" for line in warning_lines(_problems(steps), LISTED_WARNINGS)[1:])]
 
 
-def _problems(done: Steps) -> list[str]:
-    return [*(done.get("problems") or []), *(done.get("warnings") or [])]
+def _problems(steps: Steps) -> list[str]:
+    """What was wrong with the transcript; what the status says anyway is left out."""
+    done, said = steps["import"], steps["status"].get("warnings") or []
+    return [*(done.get("problems") or []), *(text for text in done.get("warnings") or [] if text not in said)]
 
 
 def _status(steps: Steps, screen: Terminal) -> list[str]:
@@ -71,8 +73,9 @@ def _micro(steps: Steps, screen: Terminal) -> list[str]:
     out = [_title("3", "Micro-compaction: old tool results leave, their calls stay", screen)]
     if not micro.get("cleared"):
         return [*out, "  nothing to clear: no result is older than an hour and large enough"]
-    by_tool = ", ".join(f"{item['count']} {shown(str(item['tool']))}" for item in micro["cleared"])
-    return [*out, f"  {_arrow(micro)}; cleared: {by_tool}"]
+    largest = sorted(micro["cleared"], key=lambda item: (-item["tokens"], item["tool"]))
+    by_tool = ", ".join(f"{item['count']} {shown(str(item['tool']))}" for item in largest)
+    return [*out, f"  {_arrow(micro)}", *wrapped(f"cleared: {by_tool}", screen.columns, "  ")]
 
 
 def _arrow(done: Steps) -> str:
@@ -103,17 +106,20 @@ def _slices(context: Steps) -> list[Slice]:
 
 
 def _kept(steps: Steps, screen: Terminal) -> list[str]:
-    done, context = steps["compact"], steps["context_after"]
+    done, before, after = steps["compact"], steps["context_before"], steps["context_after"]
     if done["status"] not in DONE:
         return [screen.bold("Kept: everything")]
-    memory = [item for item in _slices(context) if item.kind == MEMORY]
+    memory = [item for item in _slices(after) if item.kind == MEMORY]
     memory_tokens, memory_messages = sum(item.tokens for item in memory), sum(item.messages for item in memory)
-    together = f"valid for the provider, {count(context['pages'], 'page')}"
+    tail_tokens, tail_messages = after["tokens"] - memory_tokens, after["messages"] - memory_messages
+    left_tokens, left_messages = int(done["tokens_before"]) - tail_tokens, before["messages"] - tail_messages
+    cleared = f"; of {count(after['cleared_results'], 'old result')} a mark" if after["cleared_results"] else ""
     return [
         _title("5", "What was kept, and why", screen),
-        span_line("memory", memory_messages, memory_tokens, "the user's words, files, commands, errors, to-dos"),
-        *span_lines(done.get("spans") or ()),
-        span_line("sent now", context["messages"], int(done["tokens_after"]), together),
+        span_line("left", left_messages, left_tokens, "older; the memory stands in their place"),
+        span_line("memory", memory_messages, memory_tokens, "your words first; files, commands, errors, to-dos"),
+        span_line("tail", tail_messages, tail_tokens, f"the newest, whole rounds, word for word{cleared}"),
+        span_line("sent now", after["messages"], after["tokens"], f"in {count(after['pages'], 'page')}"),
         *_instructions(done.get("loss") or {}),
     ]
 
@@ -171,10 +177,9 @@ def _memory(steps: Steps, screen: Terminal) -> list[str]:
 
 def _seconds(steps: Steps, screen: Terminal) -> list[str]:
     took = steps["seconds"]
-    names = (("start", "start"), ("import", "import"), ("microcompact", "micro"), ("compact", "compact"),
-             ("search", "search"), ("original", "original"), ("undo", "undo"))  # fmt: skip
-    each = ", ".join(f"{shown_as} {took[name]:.2f}" for name, shown_as in names)
-    out = [screen.faint(f"Seconds: {took['total']:.1f} in all ({each})")]
+    names = ("start", "import", "microcompact", "compact", "search", "original", "undo", "stop")
+    each = ", ".join(f"{name} {took[name]:.2f}" for name in names)
+    out = [screen.faint(line) for line in wrapped(f"Seconds: {took['total']:.1f} in all. {each}", screen.columns)]
     return [*out, *(screen.bold(f"FAILED: {text}") for text in steps["failures"])]
 
 
