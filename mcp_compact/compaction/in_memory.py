@@ -6,13 +6,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from mcp_compact.compaction.attempt import Attempt, NeedsRecords, leaving_records
 from mcp_compact.compaction.cuts import total
 from mcp_compact.compaction.micro import Clearable
 from mcp_compact.compaction.pipeline import Finished, NothingDone, start
 from mcp_compact.compaction.plan import ClearingPlan, CompactionPlan
 from mcp_compact.compaction.policy import Policy
 from mcp_compact.compaction.request import CompactRequest, Surroundings
-from mcp_compact.compaction.session_memory import Attempt, NeedsRecords, leaving_records
 from mcp_compact.compaction.snapshot import Base, Instruction, Memory, ResultFacts, ServiceRecord, Snapshot
 from mcp_compact.compaction.weighing import Weighed, weigh_records
 from mcp_compact.messages.blocks import ToolResultBlock

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mcp_compact.compaction.attempt import Attempt, NeedsRecords
 from mcp_compact.compaction.plan import CompactionPlan, Declined
 from mcp_compact.compaction.policy import Policy, levels
 from mcp_compact.compaction.request import CompactRequest
-from mcp_compact.compaction.session_memory import Attempt, NeedsRecords, compact_by_memory
+from mcp_compact.compaction.session_memory import compact_by_memory
 from mcp_compact.compaction.snapshot import Snapshot
 
 SESSION_MEMORY = "session_memory"

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 from anyio import to_thread
 
+from mcp_compact.compaction.attempt import Attempt, NeedsRecords, leaving_records, target_of
 from mcp_compact.compaction.in_memory import fingerprint
 from mcp_compact.compaction.micro import MicroRequest, plan_clearing
 from mcp_compact.compaction.pipeline import Finished, NothingDone, start
 from mcp_compact.compaction.plan import CompactionPlan, Declined
 from mcp_compact.compaction.policy import Policy, tail_limits
 from mcp_compact.compaction.request import CompactRequest
-from mcp_compact.compaction.session_memory import Attempt, NeedsRecords, leaving_records, target_of
 from mcp_compact.compaction.snapshot import Base, Reach, Snapshot
 from mcp_compact.errors import CallerError, ServerError
 from mcp_compact.ports.store import Committed, SessionKey, SessionRow, Stamp

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from mcp_compact.compaction.attempt import target_of
 from mcp_compact.compaction.in_memory import (
     Conversation,
     apply_plan,
@@ -18,7 +19,6 @@ from mcp_compact.compaction.pipeline import NothingDone
 from mcp_compact.compaction.plan import Declined, Loss, Span
 from mcp_compact.compaction.policy import Policy
 from mcp_compact.compaction.request import CompactRequest, Surroundings
-from mcp_compact.compaction.session_memory import target_of
 from mcp_compact.compaction.snapshot import Memory
 from mcp_compact.compaction.wording import OPENING
 from mcp_compact.messages.blocks import ToolResultBlock
