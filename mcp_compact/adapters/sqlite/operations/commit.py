@@ -14,6 +14,7 @@ from mcp_compact.adapters.sqlite.operations.chain import (
     insert_marker,
     insert_members,
     leave,
+    marker_at,
     narrow_markers,
     seq_of,
     set_head,
@@ -171,4 +172,4 @@ def _finish(
     write_marker(conn, session, marker, row_id, stamp.now_ms)
     session.updated_ms = stamp.now_ms
     state.save(conn, session)
-    return Committed(marker, live_hash=session.live_hash.hex(), live_weight=session.totals.weight)
+    return Committed(marker_at(conn, session.id, marker.seq), live_hash=session.live_hash.hex(), live_weight=session.totals.weight)
