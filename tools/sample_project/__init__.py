@@ -1,0 +1,1 @@
+"""The story, the project and the parts that turn them into the sample transcript."""
