@@ -91,19 +91,30 @@ def test_records_of_one_message_id_are_never_split_even_with_results_between() -
 
 
 def test_an_open_call_and_the_last_round_always_stay() -> None:
-    messages = [*talk(4), entry(5, "assistant", tokens=9000, message_id="m", calls=("a", "b")), entry(6, results=("a",), text=False)]
+    messages = [
+        *talk(4),
+        entry(5, "assistant", tokens=9000, message_id="m", calls=("a", "b")),
+        entry(6, results=("a",), text=False),
+    ]
     assert open_call_index(messages) == 4
     assert last_round_index(messages) == 4
     assert calculate_messages_to_keep_index(messages, None, limits(10, 1, 100, capped=True), PLAIN) == 4
 
 
 def test_an_answered_or_overtaken_call_is_not_open() -> None:
-    assert open_call_index([entry(1), entry(2, "assistant", calls=("a",)), entry(3, results=("a",), text=False)]) is None
+    assert (
+        open_call_index([entry(1), entry(2, "assistant", calls=("a",)), entry(3, results=("a",), text=False)]) is None
+    )
     assert open_call_index([entry(1), entry(2, "assistant", calls=("a",)), entry(3)]) is None
 
 
 def test_a_capped_maximum_is_a_real_one() -> None:
-    messages = [entry(1), entry(2, "assistant", tokens=900, calls=("t",)), entry(3, results=("t",), text=False), *talk(4, 100)]
+    messages = [
+        entry(1),
+        entry(2, "assistant", tokens=900, calls=("t",)),
+        entry(3, results=("t",), text=False),
+        *talk(4, 100),
+    ]
     index = calculate_messages_to_keep_index(messages, None, limits(500, 9, 600, capped=True), PLAIN)
     assert PLAIN.tokens(total(messages[index:])) <= 600
     assert is_safe_cut(messages, index)
@@ -119,7 +130,16 @@ def lists(draw: st.DrawFn) -> list[Entry]:
         if role == "assistant":
             calls = tuple(f"t{number}{i}" for i in range(draw(st.integers(0, 2))))
             open_calls += calls
-            out.append(entry(number, role, tokens=tokens, text=draw(st.booleans()), message_id=draw(st.sampled_from(["", "m1", "m2"])), calls=calls))
+            out.append(
+                entry(
+                    number,
+                    role,
+                    tokens=tokens,
+                    text=draw(st.booleans()),
+                    message_id=draw(st.sampled_from(["", "m1", "m2"])),
+                    calls=calls,
+                )
+            )
         else:
             results = tuple(draw(st.permutations(open_calls))[: draw(st.integers(0, 2))]) if open_calls else ()
             open_calls = [c for c in open_calls if c not in results]
