@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcp_compact.compaction.answers import SummaryAnswer
 from mcp_compact.compaction.policy import Policy, levels
-from mcp_compact.compaction.request import CompactRequest, Loaded, Surroundings
+from mcp_compact.compaction.request import Bodies, CompactRequest, Loaded, Surroundings
 from mcp_compact.compaction.snapshot import Snapshot
-from mcp_compact.messages.message import Entry, Record
+from mcp_compact.messages.message import Entry
 
 FEWEST_MEMORY_TOKENS = 60
 
@@ -24,6 +23,8 @@ class Attempt:
     around: Surroundings
     loaded: Loaded | None = None
     answer: SummaryAnswer | None = None
+    drop_tokens: int = 0
+    """So much of the oldest material is left out of a summary's request: it was too long for the writer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +32,6 @@ class NeedsRecords:
     """Bodies are needed: load the live records after `after_seq`, then call again with them."""
 
     after_seq: int
-    cut_seq: int
-    """First record that stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +51,14 @@ class Window:
         at = len(snapshot.tail) - len(self.kept) - 1
         return snapshot.tail[at] if at >= 0 else None
 
-    def needs(self, snapshot: Snapshot) -> NeedsRecords:
-        """The bodies that are not covered."""
-        first = self.kept[0].seq if self.kept else snapshot.base.last_seq + 1
-        return NeedsRecords(self.covered_seq, first)
+    def bodies(self, attempt: Attempt) -> Bodies | NeedsRecords:
+        """The bodies that the memory does not cover, parted at the cut; what to load where they are not at hand."""
+        loaded = attempt.loaded
+        if loaded is None or loaded.after_seq > self.covered_seq:
+            return NeedsRecords(self.covered_seq)
+        cut_seq = self.kept[0].seq if self.kept else attempt.snapshot.base.last_seq + 1
+        records = [record for record in loaded.records if record.seq > self.covered_seq]
+        return Bodies(tuple(r for r in records if r.seq < cut_seq), tuple(r for r in records if r.seq >= cut_seq))
 
 
 def target_of(snapshot: Snapshot, request: CompactRequest, policy: Policy) -> int:
@@ -63,8 +66,3 @@ def target_of(snapshot: Snapshot, request: CompactRequest, policy: Policy) -> in
     if request.target_tokens is not None:
         return request.target_tokens
     return levels(snapshot.context_window, policy.compact_at).compact - 1 - snapshot.overhead_tokens
-
-
-def leaving_records(records: Sequence[Record], cut_seq: int) -> Loaded:
-    """Split loaded records at the cut."""
-    return Loaded(tuple(r for r in records if r.seq < cut_seq), tuple(r for r in records if r.seq >= cut_seq))

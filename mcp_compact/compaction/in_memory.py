@@ -6,14 +6,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from mcp_compact.compaction.attempt import Attempt, NeedsRecords, leaving_records
+from mcp_compact.compaction.attempt import Attempt, NeedsRecords
 from mcp_compact.compaction.cuts import total
 from mcp_compact.compaction.micro import Clearable
 from mcp_compact.compaction.pipeline import Finished, NothingDone, start
 from mcp_compact.compaction.plan import ClearingPlan, CompactionPlan
 from mcp_compact.compaction.policy import Policy
-from mcp_compact.compaction.request import CompactRequest, Surroundings
+from mcp_compact.compaction.request import CompactRequest, Loaded, Surroundings
 from mcp_compact.compaction.snapshot import Base, Instruction, Memory, ResultFacts, ServiceRecord, Snapshot
+from mcp_compact.compaction.summary import SummaryRequest
 from mcp_compact.compaction.weighing import Weighed, weigh_records
 from mcp_compact.messages.blocks import ToolResultBlock
 from mcp_compact.messages.clearing import apply_clearings
@@ -164,10 +165,9 @@ def compact_in_memory(
     attempt = Attempt(snapshot_of(talk), request, policy, around)
     outcome = start(attempt)
     if isinstance(outcome, NeedsRecords):
-        fresh = [record for record in talk.live.records if record.seq > outcome.after_seq]
-        outcome = start(replace(attempt, loaded=leaving_records(fresh, outcome.cut_seq)))
-    if isinstance(outcome, NeedsRecords):
-        msg = "the pipeline asked twice for records"
+        outcome = start(replace(attempt, loaded=Loaded(0, talk.live.records)))
+    if isinstance(outcome, NeedsRecords | SummaryRequest):
+        msg = "the pipeline asked for what it was given, or for a writer that there is not"
         raise AssertionError(msg)  # noqa: TRY004 - a defect of the pipeline, no wrong argument
     return outcome
 

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from mcp_compact.compaction.attempt import Attempt, NeedsRecords
 from mcp_compact.compaction.plan import CompactionPlan, Declined
 from mcp_compact.compaction.policy import Policy, levels
+from mcp_compact.compaction.reactive import compact_reactively
 from mcp_compact.compaction.request import CompactRequest
 from mcp_compact.compaction.session_memory import compact_by_memory
 from mcp_compact.compaction.snapshot import Snapshot
+from mcp_compact.compaction.summary import SummaryRequest, compact_by_summary
 
 SESSION_MEMORY = "session_memory"
 REACTIVE = "reactive"
@@ -35,26 +37,48 @@ class NothingDone:
     declined: tuple[Declined, ...] = ()
 
 
-def start(attempt: Attempt) -> Finished | NeedsRecords | NothingDone:
-    """Try the paths in order. `NeedsRecords` asks for bodies; call again with them."""
-    snapshot, request, policy = attempt.snapshot, attempt.request, attempt.policy
-    if (held_back := _held_back(snapshot, request, policy)) is not None:
+def start(attempt: Attempt) -> Finished | NeedsRecords | SummaryRequest | NothingDone:
+    """Try the paths in order.
+
+    `NeedsRecords` asks for bodies, `SummaryRequest` for a summary: call again with them. A written
+    summary is asked for only where `attempt.policy.summaries` says that there is a writer.
+    """
+    if (held_back := _held_back(attempt.snapshot, attempt.request, attempt.policy)) is not None:
         return held_back
-    if snapshot.live_count == 0:
+    if attempt.snapshot.live_count == 0:
         return NothingDone("nothing_to_compact", (Declined(SESSION_MEMORY, "nothing_to_compact", "no live messages"),))
     declined: list[Declined] = []
-    if request.custom_instructions.strip():
-        declined.append(Declined(SESSION_MEMORY, "custom_instructions", "instructions need a written summary"))
-    else:
-        outcome = compact_by_memory(attempt)
-        if isinstance(outcome, NeedsRecords):
-            return outcome
+    for path in (_by_memory, _reactively, _by_summary):
+        outcome = path(attempt)
         if isinstance(outcome, CompactionPlan):
-            return Finished(outcome)
+            return Finished(outcome, tuple(declined))
+        if not isinstance(outcome, Declined):
+            return outcome
         declined.append(outcome)
-    declined.append(Declined(REACTIVE, "not_configured", "reactive compaction is not configured"))
-    declined.append(Declined(SUMMARY, "not_configured", "no summary writer is configured"))
     return NothingDone(_status(declined), tuple(declined))
+
+
+def _by_memory(attempt: Attempt) -> CompactionPlan | NeedsRecords | Declined:
+    if attempt.answer is not None:
+        return Declined(SESSION_MEMORY, "summary_given", "a written summary was handed in")
+    if attempt.request.trigger == "reactive":
+        return Declined(SESSION_MEMORY, "reactive", "the prompt was too long: the oldest rounds are peeled off instead")
+    if attempt.request.custom_instructions.strip():
+        return Declined(SESSION_MEMORY, "custom_instructions", "instructions need a written summary")
+    return compact_by_memory(attempt)
+
+
+def _reactively(attempt: Attempt) -> CompactionPlan | NeedsRecords | Declined:
+    asked = attempt.request.trigger == "reactive" or attempt.policy.reactive_only
+    if not asked or attempt.answer is not None:
+        return Declined(REACTIVE, "not_configured", "this path is for prompts that were too long")
+    return compact_reactively(attempt)
+
+
+def _by_summary(attempt: Attempt) -> CompactionPlan | NeedsRecords | SummaryRequest | Declined:
+    if not attempt.policy.summaries:
+        return Declined(SUMMARY, "not_configured", "no summary writer is configured")
+    return compact_by_summary(attempt)
 
 
 def _held_back(snapshot: Snapshot, request: CompactRequest, policy: Policy) -> NothingDone | None:

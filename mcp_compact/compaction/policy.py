@@ -71,6 +71,10 @@ class Policy:
     memory: MemoryPolicy = field(default_factory=MemoryPolicy)
     min_gain_percent: int = 5
     require_instructions: bool = True
+    reactive_only: bool = False
+    """Peel oldest rounds instead of asking for a summary."""
+    summaries: bool = False
+    """Is there somebody who writes summaries?"""
     compact_at: str = ""
     """Where compaction is due: `60%` of the window or a number of tokens; empty for the ladder."""
 

@@ -20,13 +20,24 @@ class CompactRequest:
     force: bool = False
     """Waives the level, the repeat rule, the breaker and a blocking hook."""
     must_keep: str = ""
+    """Lines of hooks that must stand in the new context word for word."""
+    keep_tail: bool = True
+    """False: a written summary stands for everything but an open call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Bodies that the extractor reads: live records old to new, and the cut between what leaves and what stays."""
+    """Bodies: all live records after `after_seq`, old to new."""
 
+    after_seq: int
     records: tuple[Record, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bodies:
+    """Bodies parted at a cut: what leaves and what stays."""
+
+    leaving: tuple[Record, ...]
     kept: tuple[Record, ...]
 
 

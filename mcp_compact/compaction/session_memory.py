@@ -12,6 +12,7 @@ from mcp_compact.compaction.extract import Material, extract
 from mcp_compact.compaction.fitting import fit
 from mcp_compact.compaction.plan import CompactionPlan, Declined
 from mcp_compact.compaction.policy import TailLimits, tail_limits
+from mcp_compact.compaction.request import Bodies
 from mcp_compact.compaction.snapshot import Snapshot
 from mcp_compact.messages.memory_document import MemoryDocument, is_empty, parse
 
@@ -25,10 +26,11 @@ def compact_by_memory(attempt: Attempt) -> CompactionPlan | NeedsRecords | Decli
     window = _window(attempt)
     if isinstance(window, Declined):
         return window
-    if window.refresh and attempt.loaded is None:
-        return window.needs(attempt.snapshot)
+    bodies = window.bodies(attempt) if window.refresh else None
+    if isinstance(bodies, NeedsRecords):
+        return bodies
     texts: list[str] = []
-    assembled = assemble(attempt, window, PATH, partial(write_memory, attempt, texts))
+    assembled = assemble(attempt, window, PATH, partial(write_memory, attempt, bodies, texts))
     if isinstance(assembled, Declined):
         return assembled
     plan, _ = assembled
@@ -36,19 +38,19 @@ def compact_by_memory(attempt: Attempt) -> CompactionPlan | NeedsRecords | Decli
     return replace(plan, memory=memory_update(attempt.snapshot, window, texts[-1])) if window.refresh else plan
 
 
-def write_memory(attempt: Attempt, written: list[str], units: int) -> str:
-    """The memory in so many units, extracted where bodies are at hand, else cut to size; noted in `written`."""
-    written.append(_document(attempt, units).render())
+def write_memory(attempt: Attempt, bodies: Bodies | None, written: list[str], units: int) -> str:
+    """The memory in so many units, extracted where there are bodies, else cut to size; noted in `written`."""
+    written.append(_document(attempt, bodies, units).render())
     return written[-1]
 
 
-def _document(attempt: Attempt, units: int) -> MemoryDocument:
-    snapshot, around, loaded = attempt.snapshot, attempt.around, attempt.loaded
+def _document(attempt: Attempt, bodies: Bodies | None, units: int) -> MemoryDocument:
+    snapshot, around = attempt.snapshot, attempt.around
     previous = parse(snapshot.memory.text) if snapshot.memory and not is_empty(snapshot.memory.text) else None
     section = snapshot.family.units(attempt.policy.memory.section_tokens)
-    if loaded is None:
+    if bodies is None:
         return fit(previous or MemoryDocument(), units, section, around.count, None)
-    material = Material(loaded.records, loaded.kept, previous, summaries_of(snapshot))
+    material = Material(bodies.leaving, bodies.kept, previous, summaries_of(snapshot))
     return extract(material, units, section, around.count)
 
 

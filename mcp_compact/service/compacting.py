@@ -6,14 +6,15 @@ from dataclasses import dataclass, replace
 
 from anyio import to_thread
 
-from mcp_compact.compaction.attempt import Attempt, NeedsRecords, leaving_records, target_of
+from mcp_compact.compaction.attempt import Attempt, NeedsRecords, target_of
 from mcp_compact.compaction.in_memory import fingerprint
 from mcp_compact.compaction.micro import MicroRequest, plan_clearing
 from mcp_compact.compaction.pipeline import Finished, NothingDone, start
 from mcp_compact.compaction.plan import CompactionPlan, Declined
 from mcp_compact.compaction.policy import Policy, tail_limits
-from mcp_compact.compaction.request import CompactRequest
+from mcp_compact.compaction.request import CompactRequest, Loaded
 from mcp_compact.compaction.snapshot import Base, Reach, Snapshot
+from mcp_compact.compaction.summary import SummaryRequest
 from mcp_compact.errors import CallerError, ServerError
 from mcp_compact.ports.store import Committed, SessionKey, SessionRow, Stamp
 from mcp_compact.service.deps import Deps, family
@@ -93,13 +94,16 @@ async def _outcome(
 ) -> Finished | NothingDone:
     attempt = Attempt(snapshot, request, policy, await deps.surroundings(key.session_id))
     outcome = start(attempt)
-    if isinstance(outcome, NeedsRecords):
-        records = await deps.store.records(
-            key, after_seq=outcome.after_seq, up_to_seq=snapshot.base.last_seq, live_only=True
-        )
-        loaded = replace(attempt, loaded=leaving_records(records, outcome.cut_seq))
-        outcome = await to_thread.run_sync(start, loaded)
-    if isinstance(outcome, NeedsRecords):
+    for _ in range(2):
+        # A later path may need older bodies than an earlier one asked for.
+        if isinstance(outcome, NeedsRecords):
+            after = outcome.after_seq
+            records = await deps.store.records(
+                key, after_seq=after, up_to_seq=snapshot.base.last_seq, live_only=True
+            )
+            attempt = replace(attempt, loaded=Loaded(after, tuple(records)))
+            outcome = await to_thread.run_sync(start, attempt)
+    if isinstance(outcome, NeedsRecords | SummaryRequest):
         raise ServerError("no_records", "The records of the session could not be read.", "Run `mcp-compact doctor`.")
     return outcome
 

@@ -171,7 +171,6 @@ def test_a_memory_that_leaves_too_much_uncovered_is_brought_up_to_date_from_its_
     needed = attempt(chat(), memory(6), policy=Policy(tail=SessionMemoryCompactConfig(1, 1, 2000)))
     assert isinstance(needed, NeedsRecords)
     assert needed.after_seq == 6
-    assert needed.cut_seq > 7
 
 
 def test_a_memory_that_covers_nothing_of_the_list_is_brought_up_to_date_from_its_start() -> None:
