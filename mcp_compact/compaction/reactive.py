@@ -43,7 +43,7 @@ def target_after(overrun: Overrun, snapshot: Snapshot) -> int:
 def compact_reactively(attempt: Attempt) -> CompactionPlan | NeedsRecords | Declined:
     """Peel, then cut, then give up with figures."""
     snapshot = attempt.snapshot
-    target = target_of(snapshot, attempt.request, attempt.policy)
+    target = _target(attempt)
     if target < FEWEST_MEMORY_TOKENS:
         return Declined(PATH, "no_room", f"{snapshot.overhead_tokens} tokens of overhead leave {target} for messages")
     window = _window(snapshot, target, target - max(FEWEST_MEMORY_TOKENS, target // MEMORY_SHARE))
@@ -61,6 +61,14 @@ def compact_reactively(attempt: Attempt) -> CompactionPlan | NeedsRecords | Decl
         return _given_up(snapshot, assembled, target)
     plan, _ = assembled
     return replace(plan, memory=memory_update(snapshot, window, texts[-1])) if texts and bodies else plan
+
+
+def _target(attempt: Attempt) -> int:
+    """As asked, else by the provider's error where there was one, else below the threshold."""
+    asked = attempt.request
+    if asked.target_tokens is None and asked.trigger == "reactive":
+        return target_after(asked.overrun or Overrun(), attempt.snapshot)
+    return target_of(attempt.snapshot, asked, attempt.policy)
 
 
 def _window(snapshot: Snapshot, target: int, most_tokens: int) -> Window:

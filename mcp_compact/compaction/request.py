@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from mcp_compact.compaction.overrun import Overrun
 from mcp_compact.messages.clearing import ClearedText
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.weights import CountUnits, estimate_all
@@ -21,6 +22,8 @@ class CompactRequest:
     """Waives the level, the repeat rule, the breaker and a blocking hook."""
     must_keep: str = ""
     """Lines of hooks that must stand in the new context word for word."""
+    overrun: Overrun | None = None
+    """What the provider said when the prompt was too long."""
     keep_tail: bool = True
     """False: a written summary stands for everything but an open call."""
 
