@@ -107,7 +107,11 @@ def _fed(reader: ClaudeCodeReader, item: Mapping[str, Any], place: int) -> Itera
         raise CallerError(
             "bad_message", f"Message {place} is no object with a role.", "Pass API messages: {role, content}."
         )
-    return reader.feed(dict(item), canonical(dict(item)), place)
+    try:
+        body = canonical(dict(item))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise CallerError("bad_message", f"Message {place} is no JSON: {error}.", "Pass plain JSON values.") from None
+    return reader.feed(dict(item), body, place)
 
 
 def _offline(

@@ -92,7 +92,11 @@ def _records(items: Sequence[Mapping[str, Any]], deps: Deps) -> list[Record]:
     out: list[Record] = []
     for at, item in enumerate(items, 1):
         raw = dict(item)
-        record = reader.feed(raw, canonical(raw), at)[0].record
+        try:
+            body = canonical(raw)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise CallerError("bad_messages", f"Message {at} is no JSON: {error}.", _EXAMPLE) from None
+        record = reader.feed(raw, body, at)[0].record
         if not isinstance(item.get("uuid"), str) or not item["uuid"]:
             record = replace(record, uuid=MessageUuid(deps.clock.new_uuid()))
         out.append(replace(record, agent_id=None))
