@@ -27,6 +27,9 @@ CALL_SECONDS = 300.0
 CANDIDATES = 8
 """So many words that left the context are tried until a search answers with one of them."""
 
+LEAST_TARGET = 500
+"""Tokens; below it there is no room for a memory and the newest messages."""
+
 Json = dict[str, Any]
 Say = Callable[[str], None]
 
@@ -169,12 +172,12 @@ async def _context(talk: Talk, session: str) -> tuple[list[Json], int]:
 
 
 async def _compact(talk: Talk, session: str, status: Mapping[str, Any]) -> Json:
-    """A forced compaction; where the context is too small for the default target, to half of its size."""
+    """A forced compaction; where the context fits the default target, to half of its size if that is worth it."""
     request: Json = {"session_id": session, "trigger": "manual", "force": True}
     done = await talk.call("compact_session", **request)
-    half = done["status"] in ("nothing_to_compact", "no_progress")
+    target = int(status["message_tokens"]) // 2
+    half = done["status"] in ("nothing_to_compact", "no_progress") and target >= LEAST_TARGET
     if half:
-        target = max(1, int(status["message_tokens"]) // 2)
         done = await talk.call("compact_session", **request, target_tokens=target)
     return {**done, "half_as_target": half}
 

@@ -78,6 +78,14 @@ def _micro(steps: Steps, screen: Terminal) -> list[str]:
     return [*out, f"  {_arrow(micro)}", *wrapped(f"cleared: {by_tool}", screen.columns, "  ")]
 
 
+def _reasons(done: Steps, screen: Terminal) -> list[str]:
+    """Why nothing was done: of the paths that are set up, each with its reason."""
+    declined = [item for item in done.get("declined") or () if item["reason"] != "not_configured"]
+    said = "; ".join(str(item.get("detail") or item["reason"]) for item in declined)
+    text = f"{done['status'].replace('_', ' ')}, {tokens(int(done['tokens_before']))} tokens"
+    return wrapped(shown(f"{text}: {said}" if said else text), screen.columns, "  ")
+
+
 def _arrow(done: Steps) -> str:
     before, after = int(done["tokens_before"]), int(done["tokens_after"])
     return f"{tokens(before)} -> {tokens(after)} tokens ({share(before - after, before)} less)"
@@ -87,8 +95,7 @@ def _compaction(steps: Steps, screen: Terminal) -> list[str]:
     done = steps["compact"]
     out = [_title("4", "Compaction: a memory takes the place of the older messages", screen)]
     if done["status"] not in DONE:
-        reasons = "; ".join(f"{item['path']}: {item['reason']}" for item in done.get("declined") or ())
-        return [*out, f"  {done['status'].replace('_', ' ')}" + (f" ({shown(reasons)})" if reasons else "")]
+        return [*out, *_reasons(done, screen)]
     if done.get("half_as_target"):
         target = tokens(done["target_tokens"])
         out.append(f"  too small for the default target; asked for half of it instead: {target}")
@@ -113,15 +120,19 @@ def _kept(steps: Steps, screen: Terminal) -> list[str]:
     memory_tokens, memory_messages = sum(item.tokens for item in memory), sum(item.messages for item in memory)
     tail_tokens, tail_messages = after["tokens"] - memory_tokens, after["messages"] - memory_messages
     left_tokens, left_messages = int(done["tokens_before"]) - tail_tokens, before["messages"] - tail_messages
-    cleared = f"; of {count(after['cleared_results'], 'old result')} a mark" if after["cleared_results"] else ""
     return [
         _title("5", "What was kept, and why", screen),
         span_line("left", left_messages, left_tokens, "older; the memory stands in their place"),
-        span_line("memory", memory_messages, memory_tokens, "your words first; files, commands, errors, to-dos"),
-        span_line("tail", tail_messages, tail_tokens, f"the newest, whole rounds, word for word{cleared}"),
+        span_line("memory", memory_messages, memory_tokens, "your words, files, commands, errors"),
+        span_line("tail", tail_messages, tail_tokens, "the newest, whole rounds, word for word"),
         span_line("sent now", after["messages"], after["tokens"], f"in {count(after['pages'], 'page')}"),
+        *_cleared(after["cleared_results"]),
         *_instructions(done.get("loss") or {}),
     ]
+
+
+def _cleared(number: int) -> list[str]:
+    return [f"  {count(number, 'old result')} in the tail cleared; each names how to read it again"] if number else []
 
 
 def _instructions(loss: Steps) -> list[str]:
@@ -147,12 +158,20 @@ def _grown(done: Steps) -> str:
 def _search_lines(found: Steps, screen: Terminal) -> list[str]:
     if not found:
         return ["  search    nothing distinctive left the context"]
-    hit = found["hit"]
-    where = shown(str(hit.get("tool") or hit.get("role") or ""))
+    hit, words = found["hit"], str(found["query"])
+    where = shown(str(hit.get("tool") or hit.get("role") or "a message"))
     return [
-        f"  search    {shown(found['query'])!r} is no longer in the context; found in the archive ({where}):",
-        screen.faint(f"            {cut(shown(str(hit['snippet'])), screen.columns - 13)}"),
+        f"  search    {shown(words)}",
+        f"            is not in the context any more; found in the archive ({where}):",
+        screen.faint(f"            {around(shown(str(hit['snippet'])), words, screen.columns - 13)}"),
     ]
+
+
+def around(text: str, words: str, columns: int) -> str:
+    """The part of a text that holds some words, in so many columns."""
+    at = max(0, text.lower().find(words.lower()))
+    start = max(0, min(at - (columns - len(words)) // 2, len(text) - columns))
+    return cut(text[start:], columns)
 
 
 def _original_lines(found: Steps, screen: Terminal) -> list[str]:

@@ -19,8 +19,8 @@ def test_messages_go_to_stdout_and_the_picture_to_stderr(program, transcript):
     assert "The memory begins:" in done.err
 
 
-def test_stdin_gives_the_same_as_the_file(program, transcript):
-    from_file = program("compact", str(transcript), "--target", "8000")
+def test_stdin_gives_the_same_as_the_file(command, program, transcript):
+    from_file = command("compact", str(transcript), "--target", "8000")
     from_stdin = program("compact", "-", "--target", "8000", stdin=transcript.read_bytes())
     assert from_file.out == from_stdin.out
     assert from_stdin.err.startswith("stdin: compacted")
