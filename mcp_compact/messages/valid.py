@@ -7,14 +7,18 @@ message id are together. The view is repaired, never the archive; each repair is
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from mcp_compact.messages.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock, parse_block
+from mcp_compact.messages.blocks import Block, OtherBlock, TextBlock, ToolResultBlock, ToolUseBlock, parse_block
 from mcp_compact.messages.ids import ApiMessageId, MessageUuid, ToolUseId
 
 NO_RESULT = "[No result: the call was interrupted.]"
 OPENING = "[The conversation continues from here.]"
+BROKEN = "[Content that could not be read as a block]"
+_NAMED = ("", "text", "tool_use", "server_tool_use", "mcp_tool_use")
+"""Kinds that are read as blocks of their own where they hold what they must; no kind at all cannot be sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +63,21 @@ def valid_turns(turns: Iterable[Turn], *, close_open_calls: bool = False) -> tup
 
 
 def _strip(turn: Turn, warnings: list[str]) -> Turn:
-    """Without empty text, and without server calls or results that lost their other half."""
-    asked = {b.id for b in turn.blocks if isinstance(b, ToolUseBlock) and b.server}
+    """Without empty text, and with what no provider accepts in this place quoted."""
+    asked = any(isinstance(b, ToolUseBlock) and b.server for b in turn.blocks)
     kept: list[Block] = []
     for block in turn.blocks:
-        if isinstance(block, TextBlock) and not block.text.strip():
-            continue
-        if isinstance(block, ToolResultBlock) and block.server and turn.role != "assistant" and not asked:
-            warnings.append(f"server result {block.tool_use_id} stands outside its answer: quoted")
-            block = _quoted(block)
-        kept.append(block)
+        match block:
+            case TextBlock() if not block.text.strip():
+                continue
+            case ToolResultBlock() if block.server and turn.role != "assistant" and not asked:
+                warnings.append(f"server result {block.tool_use_id} stands outside its answer: quoted")
+                kept.append(_quoted(block))
+            case OtherBlock() if block.type in _NAMED or block.type.endswith("tool_result"):
+                warnings.append(f"a block of the kind {block.type!r} lacks what it must hold: quoted")
+                kept.append(_text(f"{BROKEN}\n{json.dumps(block.raw, ensure_ascii=False, default=str)}"))
+            case _:
+                kept.append(block)
     return turn if len(kept) == len(turn.blocks) and all(map(_same, kept, turn.blocks)) else _changed(turn, kept)
 
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -138,9 +140,69 @@ def test_half_a_server_pair_is_quoted() -> None:
     assert len(warnings) == 2
 
 
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"type": "text"},
+        {"type": "text", "text": None},
+        {"type": "tool_use", "name": "Read", "input": {}},
+        {"type": "tool_result", "content": "x"},
+        {"type": "", "note": 1},
+        {"note": 1},
+        7,
+        None,
+    ],
+)
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_a_block_that_no_provider_accepts_is_quoted_and_told_of(role: str, broken: object) -> None:
+    talk = Talk()
+    talk.user("q")
+    talk.add(role, [{"type": "text", "text": "before"}, broken])
+    talk.add("user", "next")
+    messages, warnings = view(talk)
+    assert problems(messages) == []
+    assert {block["type"] for message in messages for block in message["content"]} == {"text"}
+    assert len(warnings) == 1
+
+
+def test_a_block_of_a_kind_that_we_do_not_know_goes_out_as_it_is() -> None:
+    talk = Talk()
+    talk.add("user", [{"type": "novelty", "value": 1}])
+    messages, warnings = view(talk)
+    assert messages[0]["content"] == [{"type": "novelty", "value": 1}]
+    assert warnings == []
+
+
+def test_a_server_result_outside_of_its_answer_is_quoted() -> None:
+    talk = Talk()
+    talk.user("q")
+    talk.add(
+        "user", [{"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"type": "text", "text": "hit"}]}]
+    )
+    messages, warnings = view(talk)
+    assert "hit" in messages[1]["content"][0]["text"]
+    assert len(warnings) == 1
+    assert problems(messages) == []
+
+
+def test_parallel_results_in_one_turn_with_an_unrelated_text_stay_next_to_their_calls() -> None:
+    talk = Talk()
+    talk.user("q")
+    talk.call("t1", "t2", message_id="m1")
+    talk.results("t2")
+    talk.user("by the way")
+    talk.results("t1")
+    talk.assistant("ok")
+    messages, _ = view(talk)
+    assert problems(messages) == []
+    assert "by the way" in json.dumps(messages)
+
+
 IDS = st.sampled_from(["t1", "t2", "t3"])
+BROKEN = st.sampled_from([{"type": "text"}, {"type": "tool_use"}, {"type": "tool_result", "content": "x"}, {}, 7])
 BLOCKS = {
     "assistant": st.one_of(
+        BROKEN,
         st.builds(lambda t: {"type": "text", "text": t}, st.sampled_from(["a", "b", " ", ""])),
         st.builds(lambda i: {"type": "tool_use", "id": i, "name": "Read", "input": {}}, IDS),
         st.just({"type": "thinking", "thinking": "hm", "signature": "s"}),
@@ -148,6 +210,7 @@ BLOCKS = {
         st.builds(lambda i: {"type": "web_search_tool_result", "tool_use_id": i, "content": []}, IDS),
     ),
     "user": st.one_of(
+        BROKEN,
         st.builds(lambda t: {"type": "text", "text": t}, st.sampled_from(["a", "b", " ", ""])),
         st.builds(lambda i: {"type": "tool_result", "tool_use_id": i, "content": "r"}, IDS),
     ),
