@@ -13,7 +13,7 @@ from .story import CALLS, Block, options
 from .tools import NAMES, Tools, image_block
 from .workspace import Answer
 
-SLOW_MS = 4_500
+SLOW_MS = 2_500
 _REMINDER = "\n\n<system-reminder>"
 
 
