@@ -14,6 +14,8 @@ from mcp_compact.service.service import Service
 Answer = TypeVar("Answer")
 SHORT_ID = 8
 """Characters of an id that are shown, more where they do not tell two sessions apart."""
+SHORT_AGENT_ID = 14
+"""The same for sub-agents, whose ids often begin with `agent-`."""
 MOST_SESSIONS = 10_000
 LISTED_CANDIDATES = 5
 AGENT = "/"
@@ -102,11 +104,11 @@ async def _last_active(service: Service) -> str:
 
 def short_ids(lines: Sequence[SessionLine]) -> dict[str, str]:
     """What is shown of each id: the shortest beginning that tells sessions apart; of a sub-agent its own part."""
-    shortened = _beginnings([line.session_id for line in lines if not _is_agent(line)])
-    for line in lines:
-        if _is_agent(line):
-            shortened[line.session_id] = line.session_id.removeprefix(line.parent_session_id + AGENT)
-    return shortened
+    parts = {line.session_id: line.session_id.removeprefix(line.parent_session_id + AGENT) for line in lines}
+    agents = {line.session_id for line in lines if _is_agent(line)}
+    sessions = _beginnings([parts[own] for own in parts if own not in agents], SHORT_ID)
+    parted = _beginnings([parts[own] for own in agents], SHORT_AGENT_ID)
+    return {own: (parted if own in agents else sessions)[part] for own, part in parts.items()}
 
 
 def _is_agent(line: SessionLine) -> bool:
@@ -114,13 +116,13 @@ def _is_agent(line: SessionLine) -> bool:
     return bool(parent) and line.session_id.startswith(parent + AGENT)
 
 
-def _beginnings(ids: Sequence[str]) -> dict[str, str]:
+def _beginnings(ids: Sequence[str], least: int) -> dict[str, str]:
     ordered = sorted(set(ids))
     shortened: dict[str, str] = {}
     for at, own in enumerate(ordered):
         near = (*ordered[max(0, at - 1) : at], *ordered[at + 1 : at + 2])
         common = max((_common(own, other) for other in near), default=0)
-        shortened[own] = own[: max(SHORT_ID, common + 1)]
+        shortened[own] = own[: max(least, common + 1)]
     return shortened
 
 

@@ -187,7 +187,8 @@ async def _search(talk: Talk, session: str, before: list[Json], after: list[Json
     for words in forgotten_words(before, after, CANDIDATES):
         found = await talk.call("search_messages", query=words, session_id=session)
         for hit in found["hits"]:
-            if not hit.get("in_context") and words.lower() in str(hit.get("snippet", "")).lower():
+            said = hit.get("role") in ("user", "assistant") and words.lower() in str(hit.get("snippet", "")).lower()
+            if said and not hit.get("in_context"):
                 return {"query": words, "in_context": False, "hits": len(found["hits"]), "hit": hit}
     return {}
 

@@ -18,18 +18,29 @@ from mcp_compact.messages.blocks import (
     parse_content,
 )
 from mcp_compact.messages.weights import UNKNOWN, CountUnits, Family, Weight, countable, estimate_all
-from mcp_compact.messages.words import typed
+from mcp_compact.messages.words import typed, without_injected
 from mcp_compact.service.results import Slice
 
 MEMORY, WORDS, ASSISTANT, THINKING, CALLS = "memory", "your words", "assistant", "thinking", "tool calls"
-MEDIA, REMINDERS = "images and documents", "reminders"
+MEDIA, PASTED, REMINDERS = "images and documents", "pasted text", "reminders"
 RESULTS = " results"
+CLIENTS_SUMMARY = "This session is being continued from a previous conversation"
 OTHER_RESULTS = "other results"
 MOST_RESULT_ROWS = 6
 _ORDER = (MEMORY, WORDS, ASSISTANT, THINKING, CALLS)
-_BLOCK = {MEMORY: "█", WORDS: "▓", ASSISTANT: "▒", THINKING: "▚", CALLS: "▞", MEDIA: "▄", REMINDERS: "▁"}
-_ASCII = {MEMORY: "#", WORDS: "W", ASSISTANT: "a", THINKING: "t", CALLS: "c", MEDIA: "i", REMINDERS: "r"}
-_COLOUR = {MEMORY: "32", WORDS: "33", ASSISTANT: "37", THINKING: "90", CALLS: "35", MEDIA: "31", REMINDERS: "90"}
+_LAST = (MEDIA, PASTED, REMINDERS)
+_BLOCK = {MEMORY: "█", WORDS: "▓", ASSISTANT: "▒", THINKING: "▚", CALLS: "▞", MEDIA: "▄", PASTED: "▂", REMINDERS: "▁"}
+_ASCII = {MEMORY: "#", WORDS: "W", ASSISTANT: "a", THINKING: "t", CALLS: "c", MEDIA: "i", PASTED: "p", REMINDERS: "r"}
+_COLOUR = {
+    MEMORY: "32",
+    WORDS: "33",
+    ASSISTANT: "37",
+    THINKING: "90",
+    CALLS: "35",
+    MEDIA: "31",
+    PASTED: "93",
+    REMINDERS: "90",
+}
 _RESULT_COLOURS = ("36", "34", "96", "94", "95", "90")
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
@@ -79,14 +90,21 @@ def kind_of(block: Block, role: str, tools: Mapping[str, str]) -> str:
         case TextBlock() if is_memory(block.text):
             return MEMORY
         case TextBlock() if role == "user":
-            return WORDS if typed(block.text) else REMINDERS
+            return _kind_of_text(block.text)
         case _:
             return ASSISTANT if role == "assistant" else REMINDERS
 
 
+def _kind_of_text(text: str) -> str:
+    """Of a text that stands under the user's name: who wrote it?"""
+    if typed(text):
+        return WORDS
+    return PASTED if without_injected(text).strip() else REMINDERS
+
+
 def is_memory(text: str) -> bool:
-    """Did a compaction of ours write this message?"""
-    return text.startswith((OPENING, STANDING))
+    """Did a compaction write this message, one of ours or a client's own?"""
+    return text.startswith((OPENING, STANDING, CLIENTS_SUMMARY))
 
 
 def scaled(slices: Sequence[Slice], total: int) -> tuple[Slice, ...]:
@@ -167,7 +185,7 @@ def ordered_kinds(before: Sequence[Slice], after: Sequence[Slice]) -> tuple[str,
             sizes[item.kind] = max(sizes.get(item.kind, 0), item.tokens)
     results = sorted((k for k in sizes if k.endswith(RESULTS)), key=lambda k: (-sizes[k], k))
     shown = results if len(results) <= MOST_RESULT_ROWS else [*results[: MOST_RESULT_ROWS - 1], OTHER_RESULTS]
-    return (*(k for k in _ORDER if k in sizes), *shown, *(k for k in (MEDIA, REMINDERS) if k in sizes))
+    return (*(k for k in _ORDER if k in sizes), *shown, *(k for k in _LAST if k in sizes))
 
 
 def merged(slices: Sequence[Slice], kinds: Sequence[str]) -> dict[str, int]:

@@ -28,7 +28,7 @@ class Terminal:
 
     def paint(self, text: str, code: str) -> str:
         """The text in a colour (an SGR code such as `1` or `32`), where there are colours."""
-        return f"\x1b[{code}m{text}{RESET}" if self.colours and code else text
+        return f"\x1b[{code}m{text}{RESET}" if self.colours and code and text else text
 
     def bold(self, text: str) -> str:
         """The text in bold."""

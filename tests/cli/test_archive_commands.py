@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import anyio
 import pytest
 
@@ -35,7 +37,7 @@ def compacted():
 
 
 def line(session_id, parent="", **fields):
-    facts = {
+    facts: dict[str, Any] = {
         "title": "Tides", "model": "m", "owner": "client", "cwd": "/home/me/tides", "updated": "2026-01-01T00:00:00Z",
         "messages": 12, "tokens": 12_345, "level": "ok", "compactions": 0,
     }  # fmt: skip

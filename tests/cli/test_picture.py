@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +14,7 @@ from mcp_compact.service.results import Slice
 PLAIN = Terminal()
 ASCII = Terminal(blocks=False)
 COLOURS = Terminal(colours=True)
-MESSAGES = [
+MESSAGES: list[dict[str, Any]] = [
     {"role": "user", "content": summary_message("# Session memory", tail=True)},
     {"role": "user", "content": "Fix the parser, please."},
     {
@@ -52,6 +54,16 @@ def test_messages_are_told_apart_by_kind():
     }  # fmt: skip
     assert found["Read results"].tokens > found["Bash results"].tokens > 0
     assert found["tool calls"].messages == 1
+
+
+def test_who_wrote_a_text_under_the_users_name_is_told_apart():
+    def kind(text):
+        return [item.kind for item in picture.slices_of_messages([{"role": "user", "content": text}])]
+
+    assert kind("Please go on.") == ["your words"]
+    assert kind("<system-reminder>hm</system-reminder>") == ["reminders"]
+    assert kind("def f():\n    pass\n" * 1000) == ["pasted text"]
+    assert kind("This session is being continued from a previous conversation that ran out.") == ["memory"]
 
 
 def test_a_result_whose_call_is_not_there_still_has_a_kind():
