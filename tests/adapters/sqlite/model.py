@@ -74,11 +74,20 @@ class Model:
 
     def _cleared_by_client(self, boundary: NativeBoundary, seq: int) -> tuple[Clearing, ...]:
         """The newest uncleared result of each call that stands before the marker."""
-        done = {(item.uuid, item.block) for chain in [effective_chain(self.markers, self.active)] for m in chain for item in m.cleared}
+        done = {
+            (item.uuid, item.block)
+            for chain in [effective_chain(self.markers, self.active)]
+            for m in chain
+            for item in m.cleared
+        }
         found: dict[str, Clearing] = {}
         for record in self.archive[: seq - 1]:
             for at, block in enumerate(record.blocks):
-                if block in record.results and block.tool_use_id in boundary.cleared_tool_use_ids and (record.uuid, at) not in done:
+                if (
+                    block in record.results
+                    and block.tool_use_id in boundary.cleared_tool_use_ids
+                    and (record.uuid, at) not in done
+                ):
                     found[block.tool_use_id] = Clearing(ClearKind.RESULT, record.uuid, at, None, block.tool_use_id)
         for clearing in found.values():
             self.freed[clearing] = self.results[clearing.uuid, clearing.block]
@@ -107,7 +116,11 @@ class Model:
         found = live_context(self.archive, self.markers)
         # A preserved record that came after its boundary stands in both parts of the model's list.
         records = sorted({record.seq: record for record in found.records}.values(), key=lambda record: record.seq)
-        clearings = {record.uuid: found.clearings[record.uuid] for record in (*found.service, *records) if record.uuid in found.clearings}
+        clearings = {
+            record.uuid: found.clearings[record.uuid]
+            for record in (*found.service, *records)
+            if record.uuid in found.clearings
+        }
         return list(found.service), records, clearings
 
     def weight(self) -> Weight:
@@ -133,7 +146,9 @@ class Model:
         page = operations.live(conn, KEY, after=0, limit=10_000, max_bytes=1 << 40)
         assert page is not None
         assert [record.uuid for record in page.records] == uuids
-        assert {uuid: set(items) for uuid, items in page.clearings.items()} == {uuid: set(items) for uuid, items in clearings.items()}
+        assert {uuid: set(items) for uuid, items in page.clearings.items()} == {
+            uuid: set(items) for uuid, items in clearings.items()
+        }
         assert page.service == tuple(record.uuid for record in service)
         assert read_in_pages(conn, 3) == uuids
         assert row.live_count == len(records)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +76,8 @@ class Archive(RuleBasedStateMachine):
         parent, root = self._parent(how, pick, batch)
         calls = [call for item in (*self.model.archive, *batch) for call in (c.id for c in item.calls)]
         ids = [item.message.id for item in (*self.model.archive, *batch) if item.message and item.message.id]
-        role, content, message_id = "user", None, None
-        kind: str | None = None
+        role, kind, message_id = "user", None, None
+        content: Any = None
         match shape:
             case "prompt":
                 content = f"please do {pick}"
@@ -86,7 +85,11 @@ class Archive(RuleBasedStateMachine):
                 role, content, message_id = "assistant", [text(f"did {pick}")], f"m{self.made}"
             case "calls":
                 used = calls[pick % len(calls)] if calls and pick > 35 else f"t{self.made}"
-                role, content, message_id = "assistant", [use(used), use(f"u{self.made}")][: 1 + pick % 2], f"m{self.made}"
+                role, content, message_id = (
+                    "assistant",
+                    [use(used), use(f"u{self.made}")][: 1 + pick % 2],
+                    f"m{self.made}",
+                )
             case "results":
                 asked = calls[-1 - pick % len(calls)] if calls and pick < 36 else f"t{self.made + pick % 3}"
                 content = [answer(asked, "word " * pick)]
@@ -98,7 +101,14 @@ class Archive(RuleBasedStateMachine):
             case _:
                 kind = "progress"
         made = record(
-            self._uuid("r"), role, content, parent=parent, root=root, message_id=message_id, type=kind, at_ms=self.made * 1000
+            self._uuid("r"),
+            role,
+            content,
+            parent=parent,
+            root=root,
+            message_id=message_id,
+            type=kind,
+            at_ms=self.made * 1000,
         )
         return prepared(made, exact=pick if exact and content is not None else None)
 
@@ -158,7 +168,9 @@ class Archive(RuleBasedStateMachine):
         preserved = tuple(older[start : start + kept])
         calls = tuple(ToolUseId(call.id) for item in self.model.archive[start:] for call in item.calls)
         if micro:
-            self._append([prepared(boundary)], (NativeBoundary(boundary.uuid, (), (), {"trigger": "auto"}, calls, micro=True),))
+            self._append(
+                [prepared(boundary)], (NativeBoundary(boundary.uuid, (), (), {"trigger": "auto"}, calls, micro=True),)
+            )
             return
         if late and kept == 3:
             preserved = (*preserved, MessageUuid(f"r{self.made + 2}"))
@@ -170,7 +182,13 @@ class Archive(RuleBasedStateMachine):
             self._append([prepared(boundary), prepared(summary)], (native,))
 
     @precondition(lambda self: self.model.archive)
-    @rule(tokens=st.integers(0, 300), texts=st.integers(0, 3), units=st.integers(0, 9000), clear=st.booleans(), hold=st.booleans())
+    @rule(
+        tokens=st.integers(0, 300),
+        texts=st.integers(0, 3),
+        units=st.integers(0, 9000),
+        clear=st.booleans(),
+        hold=st.booleans(),
+    )
     def compact(self, tokens: int, texts: int, units: int, clear: bool, hold: bool) -> None:
         snapshot = operations.snapshot(self.conn, KEY, Reach(tokens, texts, tokens * 2))
         assert snapshot is not None
@@ -294,4 +312,6 @@ def _cleared(facts: ResultFacts) -> Cleared:
 
 
 TestArchive = Archive.TestCase
-TestArchive.settings = settings(max_examples=25, stateful_step_count=20, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+TestArchive.settings = settings(
+    max_examples=25, stateful_step_count=20, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate)
+)

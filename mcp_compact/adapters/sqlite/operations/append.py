@@ -23,22 +23,20 @@ from mcp_compact.adapters.sqlite.operations.rows import (
 )
 from mcp_compact.adapters.sqlite.operations.state import Session, Totals
 from mcp_compact.errors import CallerError
-from mcp_compact.messages.codec import body_hash, well_formed
+from mcp_compact.messages.codec import well_formed
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.live import state_hash
-from mcp_compact.messages.message import Record
 from mcp_compact.messages.weights import Weight
-from mcp_compact.ports.store import Appended, Batch, Prepared, SessionFacts, SessionKey, SourcePosition
+from mcp_compact.ports.store import Appended, Batch, SessionFacts, SessionKey, SourcePosition
 
 
 @dataclass(slots=True)
 class _Sorted:
-    """The batch's records: which are new, which are known, which contradict a stored one."""
+    """A batch's records: which are new, which are known, which contradict a stored one."""
 
-    uuids: list[MessageUuid] = field(default_factory=list)
     new: list[Placed] = field(default_factory=list)
     known: int = 0
-    conflicts: list[tuple[MessageUuid, bytes, bytes]] = field(default_factory=list)
+    conflicts: list[Placed] = field(default_factory=list)
 
 
 def append(conn: sqlite3.Connection, key: SessionKey, batch: Batch, now_ms: int) -> Appended:
@@ -46,7 +44,8 @@ def append(conn: sqlite3.Connection, key: SessionKey, batch: Batch, now_ms: int)
 
     Raises CallerError (`no_such_session`) where the session is missing and the batch does not create it.
     """
-    hashes = [body_hash(item.record.body) for item in batch.records]
+    # Whatever needs no table is done before the lock is taken.
+    records = [placed_of(item) for item in batch.records]
     with writing(conn):
         session = state.load(conn, key)
         if session is None:
@@ -56,7 +55,7 @@ def append(conn: sqlite3.Connection, key: SessionKey, batch: Batch, now_ms: int)
                 )
             session = state.create(conn, key, now_ms)
         _take_facts(session, batch.facts)
-        work = _sort(conn, session, batch.records, hashes)
+        work = _sort(conn, session, records)
         placing = place(conn, session, work.new) if work.new else Placing([])
         if work.new:
             _store(conn, session, placing)
@@ -70,10 +69,10 @@ def append(conn: sqlite3.Connection, key: SessionKey, batch: Batch, now_ms: int)
         if batch.position is not None:
             _store_position(conn, session, batch.position)
         return Appended(
-            uuids=tuple(work.uuids),
+            uuids=tuple(MessageUuid(item.uuid) for item in records),
             new=len(work.new),
             known=work.known,
-            conflicts=tuple(uuid for uuid, _, _ in work.conflicts),
+            conflicts=tuple(MessageUuid(item.uuid) for item in work.conflicts),
             missing_parents=tuple(map(MessageUuid, placing.missing_parents)),
             last_seq=session.last_seq,
         )
@@ -91,42 +90,37 @@ def _take_facts(session: Session, facts: SessionFacts) -> None:
         session.overhead_source = "given"
 
 
-def _sort(conn: sqlite3.Connection, session: Session, records: Sequence[Prepared], hashes: Sequence[bytes]) -> _Sorted:
+def _sort(conn: sqlite3.Connection, session: Session, batch: Sequence[Placed]) -> _Sorted:
     work = _Sorted()
-    uuids = [safe_id(item.record.uuid) for item in records]
     stored: dict[str, tuple[int, bytes]] = {}
-    if session.last_seq and records:
+    if session.last_seq and batch:
         rows = conn.execute(
             "SELECT uuid, seq, body_hash FROM record WHERE session = ? AND uuid IN (SELECT value FROM json_each(?))",
-            (session.id, json_list(uuids)),
+            (session.id, json_list(item.uuid for item in batch)),
         )
         stored = {uuid: (seq, digest) for uuid, seq, digest in rows}
     fresh: dict[str, Placed] = {}
-    for prepared, uuid, digest in zip(records, uuids, hashes, strict=True):
-        work.uuids.append(MessageUuid(uuid))
-        if uuid not in stored and uuid not in fresh:
-            fresh[uuid] = placed_of(prepared, uuid, session.last_seq + len(fresh) + 1, digest)
-        elif _is_same(conn, session, stored.get(uuid), fresh.get(uuid), prepared.record, digest):
+    for item in batch:
+        if item.uuid not in stored and item.uuid not in fresh:
+            fresh[item.uuid] = item
+            item.seq = session.last_seq + len(fresh)
+        elif _is_same(conn, session, stored.get(item.uuid), fresh.get(item.uuid), item):
             work.known += 1
         else:
-            work.conflicts.append((MessageUuid(uuid), digest, prepared.record.body))
+            work.conflicts.append(item)
     work.new = list(fresh.values())
     return work
 
 
 def _is_same(
-    conn: sqlite3.Connection,
-    session: Session,
-    stored: tuple[int, bytes] | None,
-    fresh: Placed | None,
-    record: Record,
-    digest: bytes,
+    conn: sqlite3.Connection, session: Session, stored: tuple[int, bytes] | None, fresh: Placed | None, item: Placed
 ) -> bool:
     """Does the record say what the one with its uuid says? Bytes first, then what the model was sent."""
     known_digest = stored[1] if stored else fresh.body_hash if fresh else b""
-    if known_digest == digest:
+    if known_digest == item.body_hash:
         return True
     known = whole_record(conn, session.id, stored[0]) if stored else fresh.prepared.record if fresh else None
+    record = item.prepared.record
     if known is None or known.type != record.type or (known.message is None) != (record.message is None):
         return False
     if known.message is not None and record.message is not None:
@@ -199,12 +193,10 @@ def _shares(placed: Sequence[Placed]) -> Totals:
     return Totals(Weight(units, answers, media, messages), count, estimated, shares)
 
 
-def _store_conflicts(
-    conn: sqlite3.Connection, session: Session, conflicts: Sequence[tuple[MessageUuid, bytes, bytes]], now_ms: int
-) -> None:
+def _store_conflicts(conn: sqlite3.Connection, session: Session, conflicts: Sequence[Placed], now_ms: int) -> None:
     conn.executemany(
         "INSERT OR IGNORE INTO conflict (session, uuid, body_hash, data, at_ms) VALUES (?, ?, ?, ?, ?)",
-        [(session.id, uuid, digest, body, now_ms) for uuid, digest, body in conflicts],
+        [(session.id, item.uuid, item.body_hash, item.prepared.record.body, now_ms) for item in conflicts],
     )
 
 

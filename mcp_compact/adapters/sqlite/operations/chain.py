@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from mcp_compact.adapters.sqlite.operations.encoding import json_text, json_value
+from mcp_compact.adapters.sqlite.operations.encoding import json_list, json_text, json_value
 from mcp_compact.adapters.sqlite.operations.live import clearing_of
 from mcp_compact.adapters.sqlite.operations.state import HASH_BYTES, Session, Totals
 from mcp_compact.messages.ids import MessageUuid
@@ -44,12 +44,19 @@ def insert_marker(conn: sqlite3.Connection, session: Session, marker: Marker, be
 
 def insert_members(conn: sqlite3.Connection, session: Session, marker: Marker) -> None:
     """Write the marker's service, preserved and snipped records; those that are not there yet are awaited."""
-    rows: list[tuple[object, ...]] = []
-    for role, uuids in ((SERVICE_ROLE, marker.service), (PRESERVED, marker.preserved), (SNIPPED, marker.snipped)):
-        for ordinal, uuid in enumerate(uuids):
-            seq = seq_of(conn, session.id, uuid)
-            session.awaited += seq is None
-            rows.append((session.id, marker.seq, role, ordinal, uuid, seq))
+    uuids = {*marker.service, *marker.preserved, *marker.snipped}
+    found = conn.execute(
+        "SELECT uuid, seq FROM record WHERE session = ? AND uuid IN (SELECT value FROM json_each(?))",
+        (session.id, json_list(uuids)),
+    )
+    seqs = dict(found.fetchall())
+    roles = ((SERVICE_ROLE, marker.service), (PRESERVED, marker.preserved), (SNIPPED, marker.snipped))
+    rows = [
+        (session.id, marker.seq, role, ordinal, uuid, seqs.get(uuid))
+        for role, members in roles
+        for ordinal, uuid in enumerate(members)
+    ]
+    session.awaited += sum(row[-1] is None for row in rows)
     conn.executemany("INSERT INTO member VALUES (?, ?, ?, ?, ?, ?)", rows)
 
 
@@ -166,7 +173,8 @@ def _ancestors(conn: sqlite3.Connection, session: int, seq: int) -> list[int]:
         row[0]
         for row in conn.execute(
             "WITH RECURSIVE up (seq) AS (VALUES (?) UNION ALL "
-            "SELECT m.parent_seq FROM marker m JOIN up ON m.seq = up.seq WHERE m.session = ? AND m.parent_seq IS NOT NULL) SELECT seq FROM up WHERE seq > 0",
+            "SELECT m.parent_seq FROM marker m JOIN up ON m.seq = up.seq "
+            "WHERE m.session = ? AND m.parent_seq IS NOT NULL) SELECT seq FROM up WHERE seq > 0",
             (seq, session),
         )
     ]

@@ -23,15 +23,15 @@ RESULT = (
 _MEDIA = "t.kind, r.uuid, t.seq, t.block, t.part, t.tokens, t.tool_use_id"
 # Of the active branch since the boundary, and of the preserved records: a partial index knows the uncleared ones.
 _LIVE = (
-    "SELECT {columns} FROM {table} t JOIN record r ON r.session = t.session AND r.seq = t.seq "
+    "SELECT {columns} FROM {table} t {index} JOIN record r ON r.session = t.session AND r.seq = t.seq "
     "WHERE t.session = ? AND t.seq > ? AND t.cleared_by IS NULL AND r.kind = 1 AND r.active > 0 AND r.snipped_by = 0 "
     "UNION SELECT {columns} FROM member m JOIN {table} t ON t.session = m.session AND t.seq = m.seq "
     "JOIN record r ON r.session = t.session AND r.seq = t.seq "
     "WHERE m.session = ? AND m.marker = ? AND m.role = 'preserved' AND t.cleared_by IS NULL AND r.snipped_by = 0 "
     "ORDER BY {order}"
 )
-_LIVE_RESULTS = _LIVE.format(columns=RESULT, table="result", order="2, 3")
-_LIVE_MEDIA = _LIVE.format(columns=_MEDIA, table="media", order="3, 4, 5")
+_LIVE_RESULTS = _LIVE.format(columns=RESULT, table="result", index="INDEXED BY result_uncleared", order="2, 3")
+_LIVE_MEDIA = _LIVE.format(columns=_MEDIA, table="media", index="", order="3, 4, 5")
 
 
 def clearable(conn: sqlite3.Connection, key: SessionKey) -> Clearable | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import takewhile
 
@@ -20,7 +21,7 @@ from mcp_compact.adapters.sqlite.operations.chain import (
     set_head,
 )
 from mcp_compact.adapters.sqlite.operations.encoding import safe_id
-from mcp_compact.adapters.sqlite.operations.live import is_live, live_rows, narrow_row, recount, total
+from mcp_compact.adapters.sqlite.operations.live import live_among, live_rows, narrow_row, recount, total
 from mcp_compact.adapters.sqlite.operations.marker_records import write_marker, write_service
 from mcp_compact.adapters.sqlite.operations.memory import insert_memory
 from mcp_compact.adapters.sqlite.operations.sessions import existing
@@ -85,10 +86,8 @@ def _stands(conn: sqlite3.Connection, session: Session, plan: CompactionPlan) ->
     appended = total(conn, session.id, live_rows(conn, session, after=plan.base.last_seq))
     if (session.totals.hash - appended.hash) % HASH_MODULUS != int(plan.base.live_hash, 16):
         return False
-    return all(
-        seq_of(conn, session.id, safe_id(entry.uuid)) == entry.seq and is_live(conn, session, entry.seq)
-        for entry in plan.preserved
-    )
+    live = live_among(conn, session, [entry.seq for entry in plan.preserved])
+    return all(live.get(entry.seq) == safe_id(entry.uuid) for entry in plan.preserved)
 
 
 def _markers_since(conn: sqlite3.Connection, session: Session, base: Base, *, but_micro: bool = False) -> bool:
@@ -104,22 +103,21 @@ def _commit_clearing(conn: sqlite3.Connection, session: Session, plan: ClearingP
         return BASE_CHANGED
     before = session.totals
     marker = _marker(session, MessageUuid(safe_id(stamp.uuids[0])), MarkerKind.MICRO, session.last_seq)
-    named = dict.fromkeys(seq_of(conn, session.id, safe_id(item.clearing.uuid)) for item in plan.cleared)
-    seqs = [seq for seq in named if seq is not None and is_live(conn, session, seq)]
-    live = {safe_id(narrow_row(conn, session.id, seq).uuid) for seq in seqs}
-    old = _shares(conn, session, seqs)
-    asked = [item for item in plan.cleared if safe_id(item.clearing.uuid) in live]
+    named = {seq_of(conn, session.id, safe_id(item.clearing.uuid)) for item in plan.cleared}
+    live = live_among(conn, session, [seq for seq in named if seq is not None])
+    old = _shares(conn, session, live)
+    asked = [item for item in plan.cleared if safe_id(item.clearing.uuid) in live.values()]
     cleared = clearing.insert(conn, session.id, marker.seq, asked)
     if not cleared:
         return Committed(None, "nothing_to_clear")
     enter(conn, session.id, marker.seq)
-    session.totals = before - old + _shares(conn, session, seqs)
+    session.totals = before - old + _shares(conn, session, live)
     session.marker_seq = marker.seq
     marker = replace(marker, cleared=tuple(cleared), metadata=bodies.micro_metadata(session, plan, cleared))
     return _finish(conn, session, marker, before, stamp, reserve_ids(conn, 1))
 
 
-def _shares(conn: sqlite3.Connection, session: Session, seqs: list[int]) -> Totals:
+def _shares(conn: sqlite3.Connection, session: Session, seqs: Iterable[int]) -> Totals:
     return total(conn, session.id, (narrow_row(conn, session.id, seq) for seq in seqs))
 
 
@@ -172,4 +170,6 @@ def _finish(
     write_marker(conn, session, marker, row_id, stamp.now_ms)
     session.updated_ms = stamp.now_ms
     state.save(conn, session)
-    return Committed(marker_at(conn, session.id, marker.seq), live_hash=session.live_hash.hex(), live_weight=session.totals.weight)
+    return Committed(
+        marker_at(conn, session.id, marker.seq), live_hash=session.live_hash.hex(), live_weight=session.totals.weight
+    )

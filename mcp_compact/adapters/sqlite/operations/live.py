@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from heapq import merge
 
+from mcp_compact.adapters.sqlite.operations.encoding import json_list
 from mcp_compact.adapters.sqlite.operations.rows import NARROW, Narrow
 from mcp_compact.adapters.sqlite.operations.state import Session, Totals
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
@@ -30,6 +31,11 @@ _KEPT = (
 _SERVICE = (
     f"SELECT {NARROW} FROM member m JOIN record r ON r.session = m.session AND r.seq = m.seq "  # noqa: S608
     "WHERE m.session = ? AND m.marker = ? AND m.role = 'service' ORDER BY r.seq"
+)
+_AMONG = (
+    "SELECT r.seq, r.uuid FROM record r WHERE r.session = ? AND r.seq IN (SELECT value FROM json_each(?)) "
+    "AND r.snipped_by = 0 AND ((r.kind = 1 AND r.active > 0 AND r.seq > ?) OR r.seq IN (SELECT m.seq FROM member m "
+    "WHERE m.session = r.session AND m.marker = ? AND m.role IN ('service', 'preserved')))"
 )
 _ONE = f"SELECT {NARROW} FROM record r WHERE r.session = ? AND r.seq = ?"  # noqa: S608
 
@@ -119,15 +125,10 @@ def recount(conn: sqlite3.Connection, session: Session) -> Totals:
 
 def is_live(conn: sqlite3.Connection, session: Session, seq: int) -> bool:
     """Is the record part of the live list, service records included?"""
-    row = conn.execute(
-        "SELECT kind, active, snipped_by FROM record WHERE session = ? AND seq = ?", (session.id, seq)
-    ).fetchone()
-    if row is None or row[2]:
-        return False
-    if row[0] == 1 and row[1] and seq > session.base_seq:
-        return True
-    member = conn.execute(
-        "SELECT 1 FROM member WHERE session = ? AND marker = ? AND role IN ('service', 'preserved') AND seq = ?",
-        (session.id, session.boundary_seq, seq),
-    ).fetchone()
-    return member is not None
+    return bool(live_among(conn, session, [seq]))
+
+
+def live_among(conn: sqlite3.Connection, session: Session, seqs: Iterable[int]) -> dict[int, str]:
+    """Those of the records that are part of the live list, service records included, with their uuids."""
+    rows = conn.execute(_AMONG, (session.id, json_list(seqs), session.base_seq, session.boundary_seq))
+    return dict(rows.fetchall())

@@ -95,7 +95,8 @@ def _fill_in(conn: sqlite3.Connection, session: Session, uuids: Sequence[str]) -
     """Members of markers that came with this batch."""
     rows = conn.execute(
         "SELECT m.marker, m.role, m.ordinal, r.seq FROM member m "
-        "JOIN record r ON r.session = m.session AND r.uuid = m.uuid WHERE m.session = ? AND m.seq IS NULL AND m.uuid IN (SELECT value FROM json_each(?))",
+        "JOIN record r ON r.session = m.session AND r.uuid = m.uuid "
+        "WHERE m.session = ? AND m.seq IS NULL AND m.uuid IN (SELECT value FROM json_each(?))",
         (session.id, json_list(uuids)),
     ).fetchall()
     conn.executemany(

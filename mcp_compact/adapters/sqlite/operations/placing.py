@@ -11,39 +11,48 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_compact.adapters.sqlite.operations.encoding import fitting, json_list, safe_id, safe_id_or_none
-from mcp_compact.adapters.sqlite.operations.rows import ANSWERS, CHAIN, MARKER, MESSAGE, OTHER, SERVICE, SHARES
+from mcp_compact.adapters.sqlite.operations.rows import (
+    ANSWERS,
+    CHAIN,
+    MARKER,
+    MESSAGE,
+    OTHER,
+    SERVICE,
+    SHARES,
+    stored_message,
+)
 from mcp_compact.adapters.sqlite.operations.state import Session
-from mcp_compact.messages.blocks import ToolResultBlock, ToolUseBlock
+from mcp_compact.messages.blocks import TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from mcp_compact.messages.codec import body_hash
+from mcp_compact.messages.message import Message
 from mcp_compact.messages.weights import Weight
 from mcp_compact.ports.store import Prepared
 
 
 @dataclass(slots=True)
 class Placed:
-    """A new record with everything that its rows need."""
+    """A record of a batch with everything that its rows need. Its place (the last five) is found in the transaction."""
 
     prepared: Prepared
     uuid: str
-    seq: int
     body_hash: bytes
     parent_uuid: str | None
     message_id: str | None
-    calls: list[tuple[str, int, str]] = field(default_factory=list)
+    kind: int
+    message: bytes | None
+    """The message's own JSON where the body does not give it back."""
+    calls: Sequence[tuple[str, int, str]]
     """Tool call id, block, name."""
-    results: list[tuple[str, int, bool]] = field(default_factory=list)
+    results: Sequence[tuple[str, int, bool]]
     """Tool call id, block, is it an error."""
+    context_tokens: int | None
+    """What the provider counted for the request that this record answers; None where nothing was counted."""
+    text_holding: bool
+    has_thinking: bool
+    seq: int = 0
     parent_seq: int = 0
     need_seq: int = 0
     active: int = 0
-    kind: int = OTHER
-
-    @property
-    def context_tokens(self) -> int | None:
-        """What the provider counted for the request that this record answers; None where nothing was counted."""
-        message = self.prepared.record.message
-        if message is None or message.usage is None or message.role != "assistant":
-            return None
-        return fitting(message.usage.context_tokens) or None
 
     @property
     def weight(self) -> Weight:
@@ -64,28 +73,45 @@ class Placing:
     """The old record that the new chain hangs on, 0 for none."""
 
 
-def placed_of(prepared: Prepared, uuid: str, seq: int, body_hash: bytes) -> Placed:
-    """A new record with its links found; its place is not."""
+def placed_of(prepared: Prepared) -> Placed:
+    """What the rows of a record need, found in one walk over its blocks."""
     record = prepared.record
     message = record.message
-    out = Placed(
-        prepared,
-        uuid,
-        seq,
-        body_hash,
-        safe_id_or_none(record.parent_uuid),
-        safe_id_or_none(message.id) if message else None,
-        kind=MESSAGE if record.is_message else OTHER,
-    )
+    is_message = record.is_message
+    calls: list[tuple[str, int, str]] = []
+    results: list[tuple[str, int, bool]] = []
+    has_text = has_thinking = False
     for at, block in enumerate(record.blocks):
-        match block:
-            case ToolUseBlock(server=False):
-                out.calls.append((safe_id(block.id), at, safe_id(block.name)))
-            case ToolResultBlock(server=False):
-                out.results.append((safe_id(block.tool_use_id), at, block.is_error))
-            case _:
-                pass
-    return out
+        if isinstance(block, TextBlock):
+            has_text = has_text or bool(block.text and not block.text.isspace())
+        elif isinstance(block, ToolUseBlock):
+            if not block.server:
+                calls.append((safe_id(block.id), at, safe_id(block.name)))
+        elif isinstance(block, ToolResultBlock):
+            if not block.server:
+                results.append((safe_id(block.tool_use_id), at, block.is_error))
+        elif isinstance(block, ThinkingBlock):
+            has_thinking = True
+    return Placed(
+        prepared=prepared,
+        uuid=safe_id(record.uuid),
+        body_hash=body_hash(record.body),
+        parent_uuid=safe_id_or_none(record.parent_uuid),
+        message_id=safe_id_or_none(message.id) if message else None,
+        kind=MESSAGE if is_message else OTHER,
+        message=stored_message(record) if message else None,
+        calls=calls or (),
+        results=results or (),
+        context_tokens=_counted(message) if message and message.usage else None,
+        text_holding=has_text and is_message and not (record.is_meta or record.is_summary),
+        has_thinking=has_thinking,
+    )
+
+
+def _counted(message: Message) -> int | None:
+    if message.role != "assistant" or message.usage is None:
+        return None
+    return fitting(message.usage.context_tokens) or None
 
 
 def place(conn: sqlite3.Connection, session: Session, placed: list[Placed]) -> Placing:
@@ -144,8 +170,11 @@ def _find_needs(conn: sqlite3.Connection, session: int, placed: Sequence[Placed]
     made: set[str] = set()
     asked: set[str] = set()
     for item in placed:
-        asked.update(call for call, _, _ in item.results if call not in made)
-        made.update(call for call, _, _ in item.calls)
+        for call, _, _ in item.results:
+            if call not in made:
+                asked.add(call)
+        for call, _, _ in item.calls:
+            made.add(call)
     needs: dict[str, int] = dict(
         _select(
             conn,

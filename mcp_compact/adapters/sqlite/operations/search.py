@@ -27,8 +27,9 @@ _MAX_ID = (1 << 63) - 1
 # S608: the columns are this package's own.
 _COLUMNS = f"SELECT r.id, s.session_id, {WHOLE}"
 _FROM = (
-    "FROM record r JOIN session s ON s.id = r.session JOIN body b ON b.id = r.body_id WHERE s.namespace = :namespace "
-    "AND (:session_id IS NULL OR s.session_id = :session_id) AND (:cwd IS NULL OR s.cwd = :cwd) "
+    "FROM record r CROSS JOIN session s ON s.id = r.session JOIN body b ON b.id = r.body_id "
+    "WHERE s.namespace = :namespace AND (:session_id IS NULL OR s.session_id = :session_id) "
+    "AND (:cwd IS NULL OR s.cwd = :cwd) "
 )
 _SCAN_ALL = f"{_COLUMNS} {_FROM} AND r.id > :after AND r.id < :before ORDER BY r.id DESC"
 _SCAN_ONE = (

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from functools import lru_cache
 
 from mcp_compact.adapters.sqlite.operations.encoding import fitting, ids_text, safe_id_or_none
 from mcp_compact.adapters.sqlite.operations.placing import Placed
-from mcp_compact.adapters.sqlite.operations.rows import MESSAGE, stored_message
+from mcp_compact.adapters.sqlite.operations.rows import MESSAGE
 from mcp_compact.adapters.sqlite.operations.state import Session
 from mcp_compact.messages.codec import body_hash, well_formed
 
 _BODY = "INSERT INTO body (id, data, message) VALUES (?, ?, ?)"
 _RECORD = (
     "INSERT INTO record (id, session, seq, uuid, parent_uuid, parent_seq, is_root, kind, type, subtype, role, "
-    "message_id, agent_id, at_ms, units, exact_units, answers, media, messages, text_holding, has_thinking, is_meta, is_summary, "
-    "active, context_tokens, need_seq, calls, results, content_hash, body_hash, body_id) "
+    "message_id, agent_id, at_ms, units, exact_units, answers, media, messages, text_holding, has_thinking, is_meta, "
+    "is_summary, active, context_tokens, need_seq, calls, results, content_hash, body_hash, body_id) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _CALL = "INSERT INTO call VALUES (?, ?, ?, ?, ?)"
@@ -27,22 +28,23 @@ _LEDGER = (
 )
 
 
+# Few words, met again in every record.
+_word = lru_cache(maxsize=1024)(well_formed)
+
+
 def write(conn: sqlite3.Connection, session: Session, placed: Sequence[Placed]) -> None:
     """Write everything of the new records, and count them in the session's row."""
     first = reserve_ids(conn, len(placed))
     sid = session.id
     conn.executemany(
         _BODY,
-        [
-            (first + at, item.prepared.record.body, stored_message(item.prepared.record))
-            for at, item in enumerate(placed)
-        ],
+        [(first + at, item.prepared.record.body, item.message) for at, item in enumerate(placed)],
     )
     conn.executemany(_RECORD, [_record(sid, first + at, item) for at, item in enumerate(placed)])
     conn.executemany(_CALL, [(sid, call, item.seq, at, name) for item in placed for call, at, name in item.calls])
     conn.executemany(_RESULT, [row for item in placed if item.results for row in _results(sid, item)])
     conn.executemany(_MEDIA, [row for item in placed if item.prepared.media for row in _media(sid, item)])
-    conn.executemany(_LEDGER, [row for item in placed for row in _ledger(sid, item)])
+    conn.executemany(_LEDGER, [row for item in placed if _notes(item) for row in _ledger(sid, item)])
     session.last_seq = placed[-1].seq
     session.message_count += sum(item.kind == MESSAGE for item in placed)
     session.body_bytes += sum(len(item.prepared.record.body) for item in placed)
@@ -67,26 +69,26 @@ def _record(session: int, row_id: int, item: Placed) -> tuple[object, ...]:
         item.parent_seq,
         record.is_root,
         item.kind,
-        well_formed(record.type),
-        well_formed(record.subtype),
-        well_formed(record.message.role) if record.message else None,
+        _word(record.type),
+        _word(record.subtype),
+        _word(record.message.role) if record.message else None,
         item.message_id,
-        safe_id_or_none(record.agent_id),
-        fitting(record.at_ms),
+        record.agent_id and safe_id_or_none(record.agent_id),
+        record.at_ms and fitting(record.at_ms),
         weight.units,
         prepared.exact_units,
         weight.results,
         weight.media,
         weight.messages,
-        record.is_text_holding,
-        record.has_thinking,
+        item.text_holding,
+        item.has_thinking,
         record.is_meta,
         record.is_summary,
         item.active,
         item.context_tokens,
         item.need_seq,
-        ids_text([call for call, _, _ in item.calls]) if item.calls else None,
-        ids_text([call for call, _, _ in item.results]) if item.results else None,
+        (item.calls and ids_text([call for call, _, _ in item.calls])) or None,
+        (item.results and ids_text([call for call, _, _ in item.results])) or None,
         prepared.content_hash or None,
         item.body_hash,
         row_id,
@@ -127,6 +129,10 @@ def _media(session: int, item: Placed) -> list[tuple[object, ...]]:
         )
         for facts in item.prepared.media
     ]
+
+
+def _notes(item: Placed) -> bool:
+    return bool(item.prepared.instructions or item.prepared.tools)
 
 
 def _ledger(session: int, item: Placed) -> list[tuple[object, ...]]:

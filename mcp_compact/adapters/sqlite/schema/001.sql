@@ -245,3 +245,29 @@ CREATE TABLE source (
 
 -- Filled in batches, long after the records are stored; holds no copy of the text.
 CREATE VIRTUAL TABLE fts USING fts5 (text, content = '', columnsize = 0, tokenize = "unicode61 tokenchars '_'");
+
+-- What a large archive looks like, so that the planner starts from the few rows and never walks a whole session.
+ANALYZE sqlite_schema;
+
+INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
+  ('session', 'sqlite_autoindex_session_1', '200 100 1'),
+  ('session', 'session_recent', '200 100 1'),
+  ('record', 'record_seq', '1000000 10000 1'),
+  ('record', 'record_uuid', '1000000 10000 1'),
+  ('record', 'record_message', '400000 4000 2'),
+  ('record', 'record_words', '20000 200 1'),
+  ('call', 'call', '300000 3000 1 1 1'),
+  ('result', 'result', '300000 3000 1 1'),
+  ('result', 'result_call', '300000 3000 1'),
+  ('result', 'result_uncleared', '100000 1000 1'),
+  ('media', 'media', '10000 100 2 2 1'),
+  ('marker', 'marker', '10000 100 1'),
+  ('member', 'member', '500000 5000 50 25 1'),
+  ('member', 'member_awaited', '20 10 1'),
+  ('cleared', 'cleared', '100000 1000 2 2 2 1 1'),
+  ('cleared', 'cleared_marker', '100000 1000 10'),
+  ('ledger', 'ledger', '20000 200 100 1'),
+  ('ledger', 'ledger_recent', '20000 200 100 1'),
+  ('memory', 'memory', '5000 50 1');
+
+ANALYZE sqlite_schema;
