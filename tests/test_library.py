@@ -233,7 +233,7 @@ LISTS = talks(least=3, most=9).map(
 )
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(LISTS, st.lists(LISTS, min_size=1, max_size=3), st.sampled_from([700, 3000, 12_000]))
 def test_any_list_goes_on_round_after_round(
     first: list[dict[str, Any]], more: list[list[dict[str, Any]]], target: int

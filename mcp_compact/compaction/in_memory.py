@@ -21,7 +21,7 @@ from mcp_compact.messages.clearing import apply_clearings
 from mcp_compact.messages.codec import body_hash, canonical, decode_message
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.live import LiveContext, live_hash, state_hash
-from mcp_compact.messages.message import Entry, Message, Record, entry_of
+from mcp_compact.messages.message import Entry, Record, entry_of
 from mcp_compact.messages.valid import Turn
 from mcp_compact.messages.weights import NOTHING, Family
 from mcp_compact.messages.words import standing_instructions, users_words
@@ -161,8 +161,8 @@ def hash_of(live: LiveContext) -> str:
 def compact_in_memory(
     talk: Conversation, request: CompactRequest, policy: Policy, around: Surroundings
 ) -> Finished | NothingDone:
-    """The pipeline on a conversation whose bodies are all at hand."""
-    attempt = Attempt(snapshot_of(talk), request, policy, around)
+    """The pipeline on a conversation whose bodies are all at hand. Nobody is here to write a summary."""
+    attempt = Attempt(snapshot_of(talk), request, replace(policy, summaries=False), around)
     outcome = start(attempt)
     if isinstance(outcome, NeedsRecords):
         outcome = start(replace(attempt, loaded=Loaded(0, talk.live.records)))
@@ -198,9 +198,6 @@ def service_record(text: str, uuid: str, *, is_summary: bool) -> Record:
     """A user message that compaction brings."""
     raw = service_json(text, uuid, is_summary=is_summary)
     message = decode_message(raw["message"], "user")
-    if not isinstance(message, Message):
-        msg = "a service record is a message"
-        raise TypeError(msg)
     return Record(
         MessageUuid(uuid), "user", canonical(raw), raw, message, is_meta=not is_summary, is_summary=is_summary
     )

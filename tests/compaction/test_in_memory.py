@@ -23,7 +23,7 @@ from mcp_compact.compaction.in_memory import (
     with_clearings,
 )
 from mcp_compact.compaction.micro import MicroRequest, plan_clearing
-from mcp_compact.compaction.pipeline import Finished
+from mcp_compact.compaction.pipeline import Finished, NothingDone
 from mcp_compact.compaction.policy import MicroPolicy, Policy, SessionMemoryCompactConfig
 from mcp_compact.compaction.request import CompactRequest, Surroundings
 from mcp_compact.compaction.snapshot import Memory, Snapshot
@@ -31,7 +31,7 @@ from mcp_compact.messages.blocks import CLEARED_RESULT
 from mcp_compact.messages.codec import canonical
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.live import LiveContext
-from mcp_compact.messages.markers import Clearing, ClearKind
+from mcp_compact.messages.markers import Clearing, ClearKind, MarkerKind
 from mcp_compact.messages.weights import CLAUDE, NOTHING
 from mcp_compact.testing import Talk, tool_result
 from tests.conversations import live, talks
@@ -177,6 +177,7 @@ def test_after_a_plan_come_its_service_records_then_what_it_preserves() -> None:
     assert [record.uuid for record in context.service] == ["s0"]
     assert context.service[0].is_summary
     assert context.records[0].uuid == "r21"
+    assert outcome.plan.kind is MarkerKind.COMPACT
     assert shot(context).live_tokens == outcome.plan.tokens_after
 
 
@@ -187,6 +188,13 @@ def test_clearings_of_what_stays_go_on_and_those_of_what_left_go() -> None:
     after, outcome = compacted(long(), context)
     assert after.clearings == {kept.uuid: (kept,)}
     assert shot(after).live_tokens == outcome.plan.tokens_after
+
+
+def test_nobody_is_asked_for_a_summary_where_nobody_could_write_one() -> None:
+    asking = replace(POLICY, summaries=True, sm_compact=False)
+    outcome = compact_in_memory(conversation(live(long()), CLAUDE, AROUND), CompactRequest("manual"), asking, AROUND)
+    assert isinstance(outcome, NothingDone)
+    assert [item.reason for item in outcome.declined] == ["switched_off", "not_configured", "not_configured"]
 
 
 def test_every_service_record_needs_a_name() -> None:

@@ -5,7 +5,7 @@ from copy import deepcopy
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_compact.compaction.attempt import Attempt, NeedsRecords, target_of
@@ -371,6 +371,7 @@ def shown_text(context: LiveContext) -> str:
 CASES = (talks(least=2, most=9), MARKS, REQUESTS, POLICIES, st.sampled_from([4000, 20_000, 200_000]))
 
 
+@settings(max_examples=50)
 @given(*CASES)
 def test_a_compacted_context_is_valid_without_repair(
     talk: Talk, mark: object, request: CompactRequest, policy: Policy, window: int
@@ -381,6 +382,7 @@ def test_a_compacted_context_is_valid_without_repair(
         assert warnings == []
 
 
+@settings(max_examples=50)
 @given(*CASES)
 def test_a_plan_keeps_to_its_target_and_tells_the_tokens_that_are_there(
     talk: Talk, mark: object, request: CompactRequest, policy: Policy, window: int
@@ -392,6 +394,7 @@ def test_a_plan_keeps_to_its_target_and_tells_the_tokens_that_are_there(
         assert snapshot_of(conversation(after, CLAUDE, Surroundings())).live_tokens == plan.tokens_after
 
 
+@settings(max_examples=50)
 @given(*CASES)
 def test_nothing_newer_than_the_mark_leaves_unless_the_memory_was_brought_up_to_date(
     talk: Talk, mark: object, request: CompactRequest, policy: Policy, window: int
@@ -407,6 +410,7 @@ def test_nothing_newer_than_the_mark_leaves_unless_the_memory_was_brought_up_to_
             assert max(gone) <= plan.memory.mark_seq
 
 
+@settings(max_examples=50)
 @given(*CASES)
 def test_the_last_round_and_an_open_call_stay(
     talk: Talk, mark: object, request: CompactRequest, policy: Policy, window: int
@@ -418,6 +422,7 @@ def test_the_last_round_and_an_open_call_stay(
         assert uuids(made[1])[-(len(all_) - first) :] == [entry.uuid for entry in all_[first:]]
 
 
+@settings(max_examples=50)
 @given(*CASES)
 def test_the_users_instructions_are_in_the_new_context_or_told_of(
     talk: Talk, mark: object, request: CompactRequest, policy: Policy, window: int
@@ -435,6 +440,7 @@ def folded(text: str) -> str:
     return " ".join(text.split())
 
 
+@settings(max_examples=50)
 @given(*CASES)
 def test_what_stays_is_a_whole_end_of_the_list_and_nothing_that_was_given_changes(
     talk: Talk, mark: object, request: CompactRequest, policy: Policy, window: int
