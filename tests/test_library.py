@@ -320,3 +320,31 @@ def test_a_talk_of_many_kinds_is_compacted_too() -> None:
     out, report = compact([dict(record.raw) for record in talk.records], 3000, counting=QUICK)
     assert report.tokens_after <= 3000
     assert problems(out) == []
+
+
+def test_what_a_clients_own_compaction_replaced_is_not_live() -> None:
+    old, new = chat(30), chat(3, first=100)
+    records: list[dict[str, Any]] = [{"type": m["role"], "uuid": f"o{i}", "message": m} for i, m in enumerate(old)]
+    records.append(
+        {"type": "system", "subtype": "compact_boundary", "uuid": "b1", "compactMetadata": {"trigger": "auto"}}
+    )
+    summary = {"role": "user", "content": "What was done before, in a few words."}
+    records.append({"type": "user", "uuid": "s1", "isCompactSummary": True, "message": summary})
+    records += [{"type": m["role"], "uuid": f"n{i}", "message": m} for i, m in enumerate(new)]
+    out, report = compact(records, counting=QUICK)
+    assert report.tokens_before < 3000
+    assert out[0] == summary
+    assert "part0.py" not in texts_of(out)
+    assert problems(out) == []
+
+
+def test_what_a_client_cleared_itself_is_cleared() -> None:
+    records: list[dict[str, Any]] = [{"type": m["role"], "uuid": f"o{i}", "message": m} for i, m in enumerate(chat(3))]
+    metadata = {"trigger": "auto", "compactedToolIds": ["t0"]}
+    records.append(
+        {"type": "system", "subtype": "microcompact_boundary", "uuid": "b1", "microcompactMetadata": metadata}
+    )
+    out, _ = compact(records, counting=QUICK)
+    assert "def part0" not in texts_of(out)
+    assert "def part1" in texts_of(out)
+    assert problems(out) == []
