@@ -11,8 +11,8 @@ from mcp_compact.compaction.request import CompactRequest
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.codec import canonical
 from mcp_compact.messages.weights import UNITS_PER_TOKEN, CountUnits, Family, family_of
-from mcp_compact.service.prepare import best_counter
 from mcp_compact.service.offline import Offline, Report, compact_records, encode
+from mcp_compact.service.prepare import best_counter
 from mcp_compact.transcripts.claude_code import ClaudeCodeReader
 from mcp_compact.transcripts.lines import read_lines
 from mcp_compact.transcripts.registry import detect_format, output_format, reader_for
@@ -44,15 +44,15 @@ class FileResult:
     session_id: str
 
 
-def compact(
+def compact(  # noqa: PLR0913 - the options of a one-liner
     messages: Sequence[Mapping[str, Any]],
     target_tokens: int | None = None,
     format: str = "anthropic",
     *,
     model: str | None = None,
-    context_window: int | None = None,
     counting: Counting | None = None,
     policy: Policy | None = None,
+    context_window: int | None = None,
 ) -> tuple[list[dict[str, Any]], Report]:
     """Compact a conversation so that it fits `target_tokens`; without it, below the window's threshold.
 
@@ -74,7 +74,7 @@ def compact(
     return [*system, *out], _with_warnings(report, warnings)
 
 
-def compact_transcript(
+def compact_transcript(  # noqa: PLR0913 - the options of a one-liner
     chunks: Iterable[bytes],
     *,
     format: str = "",

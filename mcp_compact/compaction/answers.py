@@ -14,7 +14,8 @@ ERROR_CHARS = 600
 """An error text is short; a long answer that begins with the word is none."""
 
 _ERROR = re.compile(
-    r"\s*(?:\{\s*\"(?:type|error)\"\s*:\s*(?:\"error\"|\{)|(?:api |request |internal |server )*error\b|prompt is too long"
+    r"\s*(?:\{\s*\"(?:type|error)\"\s*:\s*(?:\"error\"|\{)|(?:api |request |internal |server )*error\b"
+    r"|prompt is too long"
     r"|(?:request )?timed? ?out|rate limit|overloaded|an error occurred|failed to generate)",
     re.IGNORECASE,
 )

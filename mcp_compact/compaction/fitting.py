@@ -27,7 +27,9 @@ def fit(
     not even a line fits is left with its title.
     """
     if section_units is not None:
-        own = [_fitted(replace(document, title="", sections=(s,)), section_units, count, note) for s in document.sections]
+        own = [
+            _fitted(replace(document, title="", sections=(s,)), section_units, count, note) for s in document.sections
+        ]
         document = replace(document, sections=tuple(s for part in own for s in part.sections))
     return _fitted(document, total_units, count, note)
 

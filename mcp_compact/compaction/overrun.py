@@ -25,7 +25,8 @@ class Overrun:
 
 
 _N = r"([\d][\d,_.]{0,14})"
-# As the providers word it: Anthropic (twice), OpenAI and those who copy it (three times), Google, xAI, Mistral, llama.cpp.
+# As the providers word it: Anthropic (twice), OpenAI and those who copy it (three times), Google, xAI,
+# Mistral, llama.cpp.
 _BOTH = (
     re.compile(rf"too long:\s*{_N} tokens? >\s*{_N}"),
     re.compile(rf"context limit:\s*{_N} \+ {_N} > {_N}"),

@@ -80,7 +80,7 @@ def _window(attempt: Attempt) -> Window | Declined:
     return Window(target, index, snapshot.tail[index:], refresh, covered or 0)
 
 
-def _mark(snapshot: Snapshot) -> int | None | Declined:
+def _mark(snapshot: Snapshot) -> int | Declined | None:
     """Index of the last covered entry, None where the memory covers everything."""
     memory = snapshot.memory
     if memory is None:
@@ -93,7 +93,7 @@ def _mark(snapshot: Snapshot) -> int | None | Declined:
 
 
 def _is_behind(snapshot: Snapshot, mark: int | None, limits: TailLimits) -> bool:
-    """Must the memory be written first: missing, empty, too much of the list is newer, or a summary stands beside it?"""
+    """Must it be written first: missing, empty, too much of the list is newer, or a summary stands beside it?"""
     if snapshot.memory is None or is_empty(snapshot.memory.text) or summaries_of(snapshot):
         return True
     uncovered = () if mark is None else snapshot.tail[mark + 1 :]

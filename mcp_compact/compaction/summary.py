@@ -1,4 +1,4 @@
-"""Compaction by a written summary: somebody else writes it; what it lost is added, and it is checked before it counts."""
+"""Compaction by a written summary: somebody else writes it; it is checked, and what it lost is added."""
 
 from __future__ import annotations
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-OPENING = "The start of this conversation was replaced by the notes below. Go on with the work without asking; nothing was lost."
+OPENING = (
+    "The start of this conversation was replaced by the notes below. "
+    "Go on with the work without asking; nothing was lost."
+)
 TAIL_FOLLOWS = "The newest messages follow the notes unchanged."
-SEARCH = 'Everything that was said before can be searched: search_messages(query, session_id="{session_id}"); get_original gives a message or result back whole.'
+SEARCH = (
+    'Everything that was said before can be searched: search_messages(query, session_id="{session_id}"); '
+    "get_original gives a message or result back whole."
+)
 STANDING = "Standing instructions of the user, word for word:"
 MUST_KEEP = "To be kept, word for word:"
 

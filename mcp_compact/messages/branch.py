@@ -29,6 +29,7 @@ class Link:
 
 
 def link_of(record: Record) -> Link:
+    """The links of a record."""
     message = record.message
     return Link(
         record.seq,

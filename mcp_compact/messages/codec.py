@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
 
-from mcp_compact.messages.blocks import parse_content
+from mcp_compact.messages.blocks import OBJECT, parse_content
 from mcp_compact.messages.ids import ApiMessageId
 from mcp_compact.messages.message import Message, Usage
 
 HASH_BYTES = 16
+SECONDS_BELOW = 1e11
+"""A number up to this is seconds (until the year 5138), a larger one milliseconds."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+DAY_SECONDS = 86_400
 MAX_MS = 100_000_000_000_000
 """The year 5138: what is later is no time of a record."""
 
@@ -38,7 +41,7 @@ def well_formed(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def clean(value: Any) -> Any:
+def clean(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     """A JSON value in which every text is well formed; equal to the value where it was already."""
     if isinstance(value, str):
         return well_formed(value)
@@ -51,7 +54,7 @@ def clean(value: Any) -> Any:
 
 def decode_message(raw: object, role: str = "") -> Message | None:
     """A message from its JSON; None where it is no object. The role falls back to the given one."""
-    if not isinstance(raw, Mapping):
+    if not isinstance(raw, OBJECT):
         return None
     content = raw.get("content")
     own_role = raw.get("role")
@@ -69,11 +72,10 @@ def decode_message(raw: object, role: str = "") -> Message | None:
 
 def decode_usage(raw: object) -> Usage | None:
     """Usage of one request; None where nothing was counted (locally made error messages count nothing)."""
-    if not isinstance(raw, Mapping):
+    if not isinstance(raw, OBJECT):
         return None
-    sent = sum(
-        _count(raw.get(key)) for key in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    )
+    sent = _count(raw.get("input_tokens"))
+    sent += _count(raw.get("cache_creation_input_tokens")) + _count(raw.get("cache_read_input_tokens"))
     output = _count(raw.get("output_tokens"))
     return Usage(sent, output) if sent or output else None
 
@@ -93,10 +95,11 @@ def parse_time(value: object) -> int | None:
             at = datetime.fromisoformat(value)
         except ValueError:
             return None
-        at_ms = ((at if at.tzinfo else at.replace(tzinfo=UTC)) - EPOCH) // timedelta(milliseconds=1)
+        since = (at if at.tzinfo else at.replace(tzinfo=UTC)) - EPOCH
+        at_ms = (since.days * DAY_SECONDS + since.seconds) * 1000 + since.microseconds // 1000
         return at_ms if 0 <= at_ms < MAX_MS else None
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < MAX_MS:
-        return int(value if value > 1e11 else value * 1000)
+        return int(value if value > SECONDS_BELOW else value * 1000)
     return None
 
 

@@ -33,7 +33,7 @@ class TooLong:
 
 @dataclass(frozen=True, slots=True)
 class WriterFailed:
-    """The writer gave nothing: a stable reason (`timeout`, `refused`, `unavailable`, `no_key`, ...) and what it said."""
+    """The writer gave nothing: a stable reason (`timeout`, `unavailable`, `no_key`, ...) and what it said."""
 
     reason: str
     detail: str

@@ -65,7 +65,9 @@ def checked(messages: Sequence[Any] | str) -> list[Mapping[str, Any]]:
     if not isinstance(value, list | tuple):
         raise CallerError("bad_messages", "messages is no list.", _EXAMPLE)
     if len(value) > MAX_MESSAGES:
-        raise CallerError("too_many", f"More than {MAX_MESSAGES} messages at once.", "Use import_transcript with a path.")
+        raise CallerError(
+            "too_many", f"More than {MAX_MESSAGES} messages at once.", "Use import_transcript with a path."
+        )
     for at, item in enumerate(value, 1):
         _check(item, at)
     return list(value)
@@ -103,9 +105,7 @@ def _records(items: Sequence[Mapping[str, Any]], deps: Deps) -> list[Record]:
     return out
 
 
-async def _repeated(
-    deps: Deps, key: SessionKey, items: Sequence[Mapping[str, Any]], records: Sequence[Record]
-) -> int:
+async def _repeated(deps: Deps, key: SessionKey, items: Sequence[Mapping[str, Any]], records: Sequence[Record]) -> int:
     """How many of the first messages are what is stored already, all of it, by place and content.
 
     The list repeats the whole archive, or the live context as it was given out. One message alone
@@ -141,7 +141,9 @@ def _warnings(items: Sequence[Mapping[str, Any]], done: Appended, repeated: int)
     out: list[str] = []
     if repeated:
         out.append(f"the first {repeated} messages are stored already: only what is new was added")
-    out += [f"{uuid}: its parent is not in the archive, it goes on from the record before" for uuid in done.missing_parents]
+    out += [
+        f"{uuid}: its parent is not in the archive, it goes on from the record before" for uuid in done.missing_parents
+    ]
     out += [f"{uuid}: stored before with other content, which stays" for uuid in done.conflicts]
     empty = [at for at, item in enumerate(items, 1) if not _has_content(item)]
     out += [f"message {at} has no content: it is archived but never sent" for at in empty[:20]]
@@ -150,4 +152,8 @@ def _warnings(items: Sequence[Mapping[str, Any]], done: Appended, repeated: int)
 
 def _has_content(item: Mapping[str, Any]) -> bool:
     inner = item.get("message", item)
-    return not isinstance(inner, Mapping) or bool(inner.get("content")) or item.get("type") not in (None, "user", "assistant")
+    return (
+        not isinstance(inner, Mapping)
+        or bool(inner.get("content"))
+        or item.get("type") not in (None, "user", "assistant")
+    )

@@ -66,9 +66,11 @@ async def compact(deps: Deps, key: SessionKey, call: CompactCall) -> CompactResu
 
 def _request(call: CompactCall) -> CompactRequest:
     if call.trigger not in TRIGGERS:
-        raise CallerError("bad_trigger", f"trigger {call.trigger[:40]!r} is unknown.", f"Use one of {', '.join(TRIGGERS)}.")
+        raise CallerError(
+            "bad_trigger", f"trigger {call.trigger[:40]!r} is unknown.", f"Use one of {', '.join(TRIGGERS)}."
+        )
     if call.target_tokens is not None and call.target_tokens < 1:
-        raise CallerError("bad_target", "target_tokens must be positive.", "Leave it out to compact to the threshold.")
+        raise CallerError("bad_target", "target_tokens must be positive.", "Leave it out for the threshold.")
     return CompactRequest(call.trigger, call.custom_instructions, call.target_tokens, call.force)
 
 
@@ -98,9 +100,7 @@ async def _outcome(
         # A later path may need older bodies than an earlier one asked for.
         if isinstance(outcome, NeedsRecords):
             after = outcome.after_seq
-            records = await deps.store.records(
-                key, after_seq=after, up_to_seq=snapshot.base.last_seq, live_only=True
-            )
+            records = await deps.store.records(key, after_seq=after, up_to_seq=snapshot.base.last_seq, live_only=True)
             attempt = replace(attempt, loaded=Loaded(after, tuple(records)))
             outcome = await to_thread.run_sync(start, attempt)
     if isinstance(outcome, NeedsRecords | SummaryRequest):
@@ -218,4 +218,3 @@ async def undo(deps: Deps, key: SessionKey) -> UndoResult:
         return UndoResult(key.session_id, "nothing_to_undo", before, before, row.live_hash, "")
     after = family(row).tokens(committed.live_weight)
     return UndoResult(key.session_id, "undone", before, after, committed.live_hash, committed.marker.uuid)
-

@@ -63,10 +63,12 @@ class Deps:
 
 
 def family(row: SessionRow) -> Family:
+    """How the session's model counts."""
     return family_of(row.model)
 
 
 def unknown_session(session_id: str) -> CallerError:
+    """The error for a session that there is not."""
     return CallerError(
         "unknown_session",
         f"There is no session {session_id[:MAX_SESSION_ID]!r}.",

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from mcp_compact.compaction.policy import MemoryPolicy
 from mcp_compact.compaction.request import Surroundings
+from mcp_compact.compaction.snapshot import Memory
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.codec import well_formed
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.memory_document import is_empty, parse, replace_section
 from mcp_compact.messages.weights import Weight
-from mcp_compact.compaction.snapshot import Memory
 from mcp_compact.ports.store import SessionKey
 from mcp_compact.service.deps import Deps, family
 from mcp_compact.service.results import MemoryResult

@@ -77,9 +77,7 @@ class Offline:
     """Report what fills the context by kind (every text is counted once more)."""
 
 
-def compact_records(
-    records: Sequence[Record], request: CompactRequest, how: Offline
-) -> tuple[LiveContext, Report]:
+def compact_records(records: Sequence[Record], request: CompactRequest, how: Offline) -> tuple[LiveContext, Report]:
     """The live context after compaction, and what was done; the one before where nothing was."""
     around = Surroundings(how.count, ClearedText(hint=""))
     numbered = [replace(record, seq=at) for at, record in enumerate(records, 1)]
@@ -162,4 +160,3 @@ def native_markers(records: Sequence[Record]) -> list[Marker]:
         elif (clearing := native_clearing(record)) is not None:
             markers.append(clearing_marker(clearing, record.seq, parent, places))
     return markers
-

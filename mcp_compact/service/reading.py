@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from anyio import to_thread
@@ -69,7 +71,7 @@ async def messages_page(
     row = await deps.row(key)
     live, version = await load_live(deps, key)
     around = Surroundings(session_id=key.session_id)
-    turns, warnings = await to_thread.run_sync(_turns, live, around, close_open_calls)
+    turns, warnings = await to_thread.run_sync(partial(_turns, live, around, close_open_calls=close_open_calls))
     items = list(pieces([clean(item) for item in encode(turns, live)], deps.settings.page_tokens))
     start = _position(cursor, version)
     taken, following = page(items, start, deps.settings.page_tokens)
@@ -84,14 +86,14 @@ async def messages_page(
     )
 
 
-def _turns(live: LiveContext, around: Surroundings, close_open_calls: bool) -> tuple[list[Turn], list[str]]:
+def _turns(live: LiveContext, around: Surroundings, *, close_open_calls: bool = False) -> tuple[list[Turn], list[str]]:
     return valid_turns(turns_of(live, around), close_open_calls=close_open_calls)
 
 
 async def live_messages(deps: Deps, key: SessionKey) -> list[dict[str, Any]]:
     """The whole live context as Anthropic messages, as it is given out."""
     live, _ = await load_live(deps, key)
-    turns, _ = await to_thread.run_sync(_turns, live, Surroundings(session_id=key.session_id), False)
+    turns, _ = await to_thread.run_sync(_turns, live, Surroundings(session_id=key.session_id))
     return output_format("anthropic")(turns, live)
 
 
@@ -108,22 +110,19 @@ def _position(cursor: str, version: str) -> int:
     return int(at)
 
 
-async def search_text(
-    deps: Deps, namespace: str, text: str, *, session_id: str, limit: int, cursor: str, cwd: str | None
-) -> SearchResult:
+async def search_text(deps: Deps, namespace: str, query: SearchQuery, cursor: str) -> SearchResult:
     """Messages that hold all words, newest first. The text is taken literally."""
-    if not text.strip():
+    if not query.text.strip():
         raise CallerError("empty_query", "There is nothing to search for.", "Pass a word, a path or a phrase.")
     if cursor and not cursor.isdigit():
         raise CallerError("bad_cursor", "The cursor is not one that this tool gave.", "Leave it out to start over.")
-    if session_id:
-        await deps.row(session_key(namespace, session_id))
-    query = SearchQuery(
-        text=clean(text.strip()),
-        session_id=session_id or None,
-        limit=max(1, min(limit, MAX_HITS)),
+    if query.session_id:
+        await deps.row(session_key(namespace, query.session_id))
+    query = replace(
+        query,
+        text=clean(query.text.strip()),
+        limit=max(1, min(query.limit, MAX_HITS)),
         before=int(cursor) if cursor else None,
-        cwd=cwd,
     )
     found = await deps.store.search(namespace, query)
     hits = tuple(
@@ -149,7 +148,7 @@ async def original(deps: Deps, key: SessionKey, name: str, cursor: str) -> Origi
         raise CallerError("bad_cursor", "The cursor is not one that this tool gave.", "Leave it out to start over.")
     call, result = await deps.store.call(key, ToolUseId(name))
     if result is not None:
-        return _part_of_result(key, call, result, ToolUseId(name), int(cursor or 0))
+        return _part(key, _of_result(call, result, ToolUseId(name)), int(cursor or 0))
     record = call or await deps.store.record(key, MessageUuid(name))
     if record is None:
         raise CallerError(
@@ -158,16 +157,25 @@ async def original(deps: Deps, key: SessionKey, name: str, cursor: str) -> Origi
             "Pass a tool_use_id or a message uuid; search_messages finds them.",
         )
     text = canonical(record.message.content if record.message else record.raw).decode(errors="replace")
-    return _slice(key, record, text, int(cursor or 0))
+    return _part(key, _Original(record, text), int(cursor or 0))
 
 
-def _part_of_result(
-    key: SessionKey, call: Record | None, result: Record, name: ToolUseId, at: int
-) -> OriginalPart:
+@dataclass(frozen=True, slots=True)
+class _Original:
+    """What was stored: the text of a record, or of one result in it."""
+
+    record: Record
+    text: str
+    block: ToolResultBlock | None = None
+    tool: str = ""
+    media: tuple[Mapping[str, Any], ...] = ()
+
+
+def _of_result(call: Record | None, result: Record, name: ToolUseId) -> _Original:
     block = next(b for b in result.results if b.tool_use_id == name)
     tool = next((c.name for c in call.calls if c.id == name), "") if call else ""
     media: tuple[Mapping[str, Any], ...] = tuple(p.raw for p in block.parts if isinstance(p, MediaBlock))
-    return _slice(key, result, _result_text(block), at, block=block, tool=tool, media=media)
+    return _Original(result, _result_text(block), block, tool, media)
 
 
 def _result_text(block: ToolResultBlock) -> str:
@@ -177,29 +185,20 @@ def _result_text(block: ToolResultBlock) -> str:
     return block.text or json.dumps([p.raw for p in block.parts if not isinstance(p, MediaBlock)], ensure_ascii=False)
 
 
-def _slice(
-    key: SessionKey,
-    record: Record,
-    text: str,
-    at: int,
-    *,
-    block: ToolResultBlock | None = None,
-    tool: str = "",
-    media: tuple[Mapping[str, Any], ...] = (),
-) -> OriginalPart:
-    parts = max(1, -(-len(text) // ORIGINAL_CHARS))
+def _part(key: SessionKey, source: _Original, at: int) -> OriginalPart:
+    parts = max(1, -(-len(source.text) // ORIGINAL_CHARS))
     if at >= parts:
         raise CallerError("bad_cursor", f"There are {parts} parts.", "Leave the cursor out to start over.")
+    block = source.block
     return OriginalPart(
         session_id=key.session_id,
-        uuid=record.uuid,
+        uuid=source.record.uuid,
         tool_use_id=block.tool_use_id if block else "",
-        tool=tool,
+        tool=source.tool,
         is_error=block.is_error if block else False,
-        text=clean(text[at * ORIGINAL_CHARS : (at + 1) * ORIGINAL_CHARS]),
+        text=clean(source.text[at * ORIGINAL_CHARS : (at + 1) * ORIGINAL_CHARS]),
         part=at + 1,
         parts=parts,
         next_cursor=str(at + 1) if at + 1 < parts else "",
-        blocks=tuple(clean(item) for item in media) if at == 0 else (),
+        blocks=tuple(clean(item) for item in source.media) if at == 0 else (),
     )
-

@@ -11,7 +11,7 @@ from mcp_compact.compaction.plan import Declined, Loss, Span
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How full a session's context is. Tokens by the model's family; `level` is `ok`, `warning`, `compact` or `hard`."""
+    """How full a session's context is. Tokens by the model's family; `level`: `ok`, `warning`, `compact`, `hard`."""
 
     session_id: str
     owner: str

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_compact.compaction.micro import MicroRequest
-from mcp_compact.ports.store import SessionFacts
+from mcp_compact.ports.store import SearchQuery, SessionFacts
 from mcp_compact.service import appending, compacting, importing, memory, reading, status
 from mcp_compact.service.compacting import CompactCall
 from mcp_compact.service.deps import Deps, session_key
@@ -96,9 +96,8 @@ class Service:
         self, text: str, *, session_id: str = "", limit: int = 20, cursor: str = "", cwd: str | None = None
     ) -> SearchResult:
         """Search everything ever stored, in one session or in all of this folder's."""
-        return await reading.search_text(
-            self.deps, self.namespace, text, session_id=session_id, limit=limit, cursor=cursor, cwd=cwd
-        )
+        query = SearchQuery(text, session_id or None, limit, cwd=cwd)
+        return await reading.search_text(self.deps, self.namespace, query, cursor)
 
     async def original(self, session_id: str, name: str, *, cursor: str = "") -> OriginalPart:
         """What was stored under a tool_use_id or a message uuid."""
@@ -112,4 +111,3 @@ class Service:
         """Sessions, the last active first; those of one working directory where it is given."""
         rows = await self.deps.store.sessions(self.namespace, cwd=cwd, limit=limit, before_ms=None)
         return [status.line_of(self.deps, row) for row in rows]
-

@@ -59,7 +59,7 @@ def describe(deps: Deps, row: SessionRow, memory_text: str) -> Status:
         uncovered_messages=max(0, min(row.live_count, row.last_seq - covered)),
         declines=row.declines,
         counter=counter_name(deps),
-        warnings=_warnings(deps, kind, ladder.known),
+        warnings=_warnings(deps, kind, window_known=ladder.known),
     )
 
 
@@ -71,6 +71,7 @@ def used_tokens(row: SessionRow, kind: Family) -> int:
 
 
 def counter_name(deps: Deps) -> str:
+    """How tokens are counted, for people."""
     tokenizer = deps.tokenizer
     return f"estimate ({tokenizer.reason})" if tokenizer.state == "failed" else tokenizer.name
 
@@ -80,7 +81,7 @@ def _memory_tokens(text: str, kind: Family) -> int:
     return kind.tokens(rest + Weight(units=sum(len(t) * 293 for t in texts))) if text else 0
 
 
-def _warnings(deps: Deps, kind: Family, window_known: bool) -> tuple[str, ...]:
+def _warnings(deps: Deps, kind: Family, *, window_known: bool) -> tuple[str, ...]:
     out = list(deps.settings.warnings)
     if not kind.known:
         out.append("the model is unknown: tokens are counted as o200k x 1.2")

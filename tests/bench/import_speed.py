@@ -38,6 +38,11 @@ REPEATS = 5
 ID = re.compile(rb"(?<=[\"_-])(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?:toolu|msg)_\w+)")
 
 
+def renamed(data: bytes, suffix: bytes) -> bytes:
+    """The data with its ids ending in `suffix`."""
+    return ID.sub(lambda match: match[0][: -len(suffix)] + suffix, data)
+
+
 def enlarged(path: Path, folder: Path) -> Path:
     """The file repeated until it is large enough, every copy with ids of its own."""
     data = path.read_bytes()
@@ -47,7 +52,7 @@ def enlarged(path: Path, folder: Path) -> Path:
         copy = 0
         while stream.tell() < LEAST_BYTES:
             suffix = b"%03d" % copy
-            stream.write(ID.sub(lambda m, s=suffix: m[0][:-3] + s, data) if copy else data)
+            stream.write(renamed(data, suffix) if copy else data)
             copy += 1
     return out
 
@@ -69,7 +74,9 @@ def ours(path: Path, folder: Path) -> Path:
 def strings_of(path: Path) -> list[str]:
     """The strings that an import counts."""
     with path.open("rb") as stream:
-        records = [parsed.record for parsed in ClaudeCodeReader("x").read(read_lines(iter(lambda: stream.read(1 << 20), b"")))]
+        records = [
+            parsed.record for parsed in ClaudeCodeReader("x").read(read_lines(iter(lambda: stream.read(1 << 20), b"")))
+        ]
     return [text for record in records if record.is_message for text in countable(record.blocks)[0]]
 
 
@@ -81,7 +88,7 @@ def rows_of(db: Path) -> dict[str, tuple[str, list[tuple[object, ...]]]]:
         for name, sql in connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'")
         if sql and "fts" not in name and not name.startswith("sqlite_") and "VIRTUAL" not in sql
     ]
-    return {name: (sql, connection.execute(f'SELECT * FROM "{name}"').fetchall()) for name, sql in tables}  # noqa: S608
+    return {name: (sql, connection.execute(f'SELECT * FROM "{name}"').fetchall()) for name, sql in tables}
 
 
 def least(path: Path, strings: list[str], rows: dict[str, tuple[str, list[tuple[object, ...]]]], folder: Path) -> None:
@@ -106,7 +113,7 @@ def least(path: Path, strings: list[str], rows: dict[str, tuple[str, list[tuple[
         connection.execute(sql)
         if values:
             marks = ",".join("?" * len(values[0]))
-            connection.executemany(f'INSERT INTO "{name}" VALUES ({marks})', values)  # noqa: S608
+            connection.executemany(f'INSERT INTO "{name}" VALUES ({marks})', values)
     connection.execute("COMMIT")
     connection.close()
 
@@ -121,7 +128,9 @@ def cpu(work: Callable[[], object]) -> float:
 def main() -> None:
     """Print a line a file, and the worst ratio."""
     shared = ROOT.parent / "shared" / "transcripts"
-    files = [Path(name) for name in sys.argv[1:]] or sorted([*shared.glob("claude-code/*.jsonl"), *shared.glob("recall/*.jsonl")])
+    files = [Path(name) for name in sys.argv[1:]] or sorted(
+        [*shared.glob("claude-code/*.jsonl"), *shared.glob("recall/*.jsonl")]
+    )
     load_encoding()
     worst = 0.0
     with tempfile.TemporaryDirectory() as name:
@@ -140,7 +149,9 @@ def main() -> None:
             mine, other = (statistics.median(side) for side in zip(*pairs, strict=True))
             ratio = statistics.median(a / b for a, b in pairs)
             worst = max(worst, ratio)
-            print(f"{path.name[-44:]:44} {large.stat().st_size >> 20:3} MB  ours {mine:6.3f} s  least {other:6.3f} s  ratio {ratio:4.2f}  memory +{grown >> 10} MB")
+            print(
+                f"{path.name[-44:]:44} {large.stat().st_size >> 20:3} MB  ours {mine:6.3f} s  least {other:6.3f} s  ratio {ratio:4.2f}  memory +{grown >> 10} MB"
+            )
             large.unlink()
     print(f"worst ratio {worst:.2f}")
 

@@ -1,6 +1,6 @@
 """What the recall benchmark calls: the public library, counting as the benchmark counts.
 
-    python ../shared/bench/recall.py FILES -c tests/bench/recall_adapter.py:compact -b llm,10000
+python ../shared/bench/recall.py FILES -c tests/bench/recall_adapter.py:compact -b llm,10000
 """
 
 from __future__ import annotations

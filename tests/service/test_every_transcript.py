@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -33,8 +35,8 @@ def referee(shared: Path) -> ModuleType:
     return module
 
 
-async def everything(service: Service, session_id: str, format_name: str = "anthropic") -> list[dict[str, object]]:
-    pages: list[object] = []
+async def everything(service: Service, session_id: str, format_name: str = "anthropic") -> list[dict[str, Any]]:
+    pages: list[Mapping[str, Any]] = []
     cursor = ""
     while True:
         page = await service.messages(session_id, format_name=format_name, cursor=cursor)
