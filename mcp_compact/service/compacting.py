@@ -77,8 +77,9 @@ def _request(call: CompactCall) -> CompactRequest:
 async def _snapshot(deps: Deps, key: SessionKey, row: SessionRow, request: CompactRequest, policy: Policy) -> Snapshot:
     kind = family(row)
     probe = Snapshot(
-        base=Base(row.last_seq, row.marker_seq, row.live_hash), family=kind, tail=(), tail_is_all=False, live_weight=row.live_weight,
-        live_count=row.live_count, context_window=deps.ladder(row).window, overhead_tokens=row.overhead_tokens,
+        base=Base(row.last_seq, row.marker_seq, row.live_hash), family=kind, tail=(), tail_is_all=False,
+        live_weight=row.live_weight, live_count=row.live_count,
+        context_window=deps.ladder(row).window, overhead_tokens=row.overhead_tokens,
     )  # fmt: skip
     target = max(1, target_of(probe, request, policy))
     limits = tail_limits(policy.tail, target, capped=request.target_tokens is not None)
