@@ -82,5 +82,9 @@ async def _store_of(shared: _Shared, settings: Settings) -> Store:
     with anyio.CancelScope(shield=True):
         async with shared.lock:
             if not shared.stores:
-                shared.stores.append(await shared.stack.enter_async_context(open_store(settings.db)))
+                shared.stores.append(
+                    await shared.stack.enter_async_context(
+                        open_store(settings.db, full_sync=settings.synchronous == "full")
+                    )
+                )
     return shared.stores[0]

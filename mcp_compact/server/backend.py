@@ -6,15 +6,20 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+from weakref import WeakValueDictionary
 
 import anyio
 from anyio import to_thread
 
 from mcp_compact.errors import CompactError
-from mcp_compact.service.service import Service
 
-ServiceFactory = Callable[[], AbstractAsyncContextManager[Service]]
+if TYPE_CHECKING:
+    from mcp_compact.service.service import Service
+
+ServiceFactory: TypeAlias = "Callable[[], AbstractAsyncContextManager[Service]]"
 
 logger = logging.getLogger(__name__)
 
@@ -38,21 +43,29 @@ class Backend:
     factory: ServiceFactory
     place: Place
     _stack: AsyncExitStack
-    _lock: anyio.Lock = field(default_factory=anyio.Lock)
+    _lock: anyio.Lock = field(default_factory=partial(anyio.Lock, fast_acquire=True))
     _service: Service | None = None
+    _turns: WeakValueDictionary[str, anyio.Lock] = field(default_factory=WeakValueDictionary)
 
     async def service(self) -> Service:
-        """The service; opens it the first time. What fails is tried again by the next call."""
-        if self._service is not None:
-            return self._service
+        """The service; opens it the first time. What fails is tried again by the next call.
+
+        Who asks first is served first, so that calls keep their order.
+        """
         async with self._lock:
             if self._service is None:
                 self._service = await self._stack.enter_async_context(self.factory())
             return self._service
 
-    async def warm_after(self, answered: anyio.Event) -> None:
-        """Once the client has its first answer, open the database and load the tokenizer."""
-        await answered.wait()
+    def turn(self, session_id: str) -> anyio.Lock:
+        """Held by one append to a session at a time, so that calls that were sent at once are stored in their order."""
+        lock = self._turns.get(session_id)
+        if lock is None:
+            lock = self._turns[session_id] = anyio.Lock()
+        return lock
+
+    async def warm(self) -> None:
+        """Open the database and load the tokenizer, ahead of the first call that needs them."""
         try:
             service = await self.service()
             await to_thread.run_sync(service.deps.tokenizer.warm)
@@ -64,12 +77,7 @@ class Backend:
 
 
 @asynccontextmanager
-async def open_backend(factory: ServiceFactory, place: Place, answered: anyio.Event | None) -> AsyncIterator[Backend]:
-    """A backend for a server's lifespan; `answered` is set by a transport after its first answer."""
+async def open_backend(factory: ServiceFactory, place: Place) -> AsyncIterator[Backend]:
+    """A backend for a server's lifespan."""
     async with AsyncExitStack() as stack:
-        backend = Backend(factory, place, stack)
-        async with anyio.create_task_group() as tasks:
-            if answered is not None:
-                tasks.start_soon(backend.warm_after, answered)
-            yield backend
-            tasks.cancel_scope.cancel()
+        yield Backend(factory, place, stack)

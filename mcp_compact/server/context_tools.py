@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult
 from pydantic import Field
 
 from mcp_compact.compaction.micro import MicroRequest
+from mcp_compact.config import Settings
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.codec import parse_time
 from mcp_compact.server.answers import answer, reading
@@ -150,7 +151,7 @@ def _with_age(service: Service, minutes: int) -> Service:
     """The service with another age from which results are cleared, for one call."""
     if minutes <= 0:
         return service
-    settings = service.deps.settings
+    settings = cast("Settings", service.deps.settings)
     micro = replace(settings.policy.micro, older_than_minutes=minutes)
     policy = replace(settings.policy, micro=micro)
     return replace(service, deps=replace(service.deps, settings=replace(settings, policy=policy)))

@@ -61,20 +61,21 @@ async def append_messages(
     context_window: Count = 0,
     overhead_tokens: Annotated[Limit, Field(description="Of system prompt and tools.")] = -1,
 ) -> Annotated[CallToolResult, AppendAnswer]:
-    """Store new messages of a conversation; sent again, they are recognised. An unknown session_id makes a session.
+    """Store new messages of a conversation, or its whole list again: what is known is recognised.
 
-    Answers how full the context is.
+    An unknown session_id makes a session. Answers how full the context is.
     """
     listed = message_list(messages)
-    place = ctx.request_context.lifespan_context.place
+    backend = ctx.request_context.lifespan_context
     service, session = await session_of(ctx, session_id)
     facts = SessionFacts(
         model=model or None,
         context_window=context_window if context_window > 0 else None,
         overhead_tokens=overhead_tokens if overhead_tokens >= 0 else None,
-        cwd=str(place.cwd) if place.cwd else None,
+        cwd=str(backend.place.cwd) if backend.place.cwd else None,
     )
-    result = await service.append_messages(listed, session, facts)
+    async with backend.turn(session):
+        result = await service.append_messages(listed, session, facts)
     data = _with_fullness(as_json(result), result.status)
     line = f"{result.stored} stored, {result.known} known already; {_fullness_line(result.status)}"
     return answer(ctx, _named(data, "uuids"), line)
@@ -82,13 +83,14 @@ async def append_messages(
 
 def message_list(value: Any) -> Any:  # noqa: ANN401 - the service says what is no message
     """The messages of a call, those given as JSON text parsed. Raises CallerError `bad_messages`."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return checked({"messages": json.loads(value)})["messages"]
-    except (ValueError, RecursionError):
-        hint = 'Send [{"role": "user", "content": "..."}], as a list or as JSON text.'
-        raise CallerError("bad_messages", "messages is text, but no JSON.", hint) from None
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            hint = 'Send [{"role": "user", "content": "..."}], as a list or as JSON text.'
+            raise CallerError("bad_messages", "messages is text, but no JSON.", hint) from None
+    # The SDK parses JSON text too, after the arguments were checked.
+    return checked({"messages": value})["messages"]
 
 
 async def import_transcript(
@@ -142,6 +144,7 @@ def _named(data: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 FEEDING_TOOLS = (
-    ToolFacts(append_messages, "Append messages", "core"),
+    # One message sent twice is two messages: only longer lists are recognised.
+    ToolFacts(append_messages, "Append messages", "core", repeatable=False),
     ToolFacts(import_transcript, "Import a transcript", "core"),
 )

@@ -85,7 +85,8 @@ async def get_original(
 
 MEMORY_TOOLS = (
     ToolFacts(get_session_memory, "Read the session memory", "agent", reads_only=True),
-    ToolFacts(update_session_memory, "Write the session memory", "agent"),
+    # Each call writes a version.
+    ToolFacts(update_session_memory, "Write the session memory", "agent", repeatable=False),
 )
 ARCHIVE_TOOLS = (
     ToolFacts(search_messages, "Search all messages", "agent", reads_only=True),

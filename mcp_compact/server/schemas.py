@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast, get_origin, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 
-ALWAYS = frozenset({"session_id", "status", "messages", "hits", "next_cursor", "content", "text", "uuids"})
+ALWAYS = frozenset({"session_id", "status", "level", "messages", "hits", "next_cursor", "content", "text", "uuids"})
 """Fields that programs rely on: there even when they are empty."""
 
 
@@ -49,7 +49,8 @@ def answer_model(kind: type, *, without: Collection[str] = (), **replaced: Any) 
 def _field(name: str, hint: Any) -> tuple[Any, Any]:  # noqa: ANN401 - types of fields
     plain = _without_none(hint)
     shown = _nested(plain)
-    return (shown, ...) if name in ALWAYS or not _may_be_empty(plain) else (shown, None)
+    may_be_left_out = name not in ALWAYS and (plain is not hint or _may_be_empty(plain))
+    return (shown, None) if may_be_left_out else (shown, ...)
 
 
 def _nested(hint: Any) -> Any:  # noqa: ANN401

@@ -29,11 +29,12 @@ from mcp.types import (
 from pydantic import ValidationError
 
 from mcp_compact.messages.codec import clean
+from mcp_compact.server.errors import unwritable
 
 Incoming: TypeAlias = SessionMessage | Exception
 
 NEVER_ENDS = "subscriptions/listen"
-LAST_ANSWERS_S = 2.0
+LAST_ANSWERS_S = 3.5
 """How long requests that were read may still be answered after the end of input."""
 
 logger = logging.getLogger(__name__)
@@ -150,14 +151,16 @@ def mended(refused: ValidationError) -> SessionMessage:
     """The message that a refused line means once its texts are well formed, else the error that answers it."""
     given = refused.errors(include_url=False, include_context=False)[0]["input"]
     try:
-        value = clean(json.loads(given)) if isinstance(given, str) else given
+        value = json.loads(given) if isinstance(given, str) else given
     except (ValueError, RecursionError):
         return _error(None, PARSE_ERROR, "This line is no JSON, or it is nested too deeply.")
+    name = value.get("id") if isinstance(value, dict) else None
+    known = name if isinstance(name, str | int) and not isinstance(name, bool) else None
+    if fault := unwritable(value):
+        return _error(known, INVALID_REQUEST, f"The message holds {fault}.")
     try:
-        return SessionMessage(jsonrpc_message_adapter.validate_python(value, by_name=False))
+        return SessionMessage(jsonrpc_message_adapter.validate_python(clean(value), by_name=False))
     except ValidationError:
-        name = value.get("id") if isinstance(value, dict) else None
-        known = name if isinstance(name, str | int) and not isinstance(name, bool) else None
         return _error(known, INVALID_REQUEST, "This is no JSON-RPC 2.0 message.")
 
 

@@ -57,8 +57,12 @@ def built(facts: ToolFacts) -> Tool:
 
 
 def of_profile(tools: Iterable[ToolFacts], profile: str) -> list[ToolFacts]:
-    """The tools of a profile in their order. Raises CallerError for a profile that there is not."""
-    if profile not in PROFILES:
-        raise CallerError("bad_profile", f"There is no profile {profile[:40]!r}.", f"Use {', '.join(PROFILES)}.")
+    """The tools of a profile in their order."""
     reach = PROFILES.index(profile)
     return [tool for tool in tools if PROFILES.index(tool.profile) <= reach]
+
+
+def check_profile(name: str) -> None:
+    """Raises CallerError for a profile that there is not."""
+    if name not in PROFILES:
+        raise CallerError("bad_profile", f"There is no profile {name[:40]!r}.", f"Use one of {', '.join(PROFILES)}.")

@@ -17,7 +17,7 @@ from mcp_compact.server.app import CompactServer, build_server
 from mcp_compact.server.stdio import Answers, Requests
 
 TRANSPORTS = ("stdio",)
-GRACE_S = 4.0
+GRACE_S = 4.5
 """How long calls that cannot be stopped (a count in a thread) may go on once the client has left."""
 
 
@@ -34,6 +34,8 @@ def serve_stdio(settings: Settings | None = None, *, profile: str = "core") -> i
     """Serve one client over standard input and output until input ends; the exit code."""
     known = settings or load_settings()
     logging.basicConfig(level=known.log_level, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    # At its lower levels it logs the arguments of every operation, the messages among them.
+    logging.getLogger("aiosqlite").setLevel(logging.WARNING)
     # What was acknowledged is on disk, so an interrupt may end the process at once; a thread that
     # waits for a line of input could not be ended otherwise.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

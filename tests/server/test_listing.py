@@ -1,0 +1,129 @@
+"""What a client is told of the server: tools, sizes, schemas, instructions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from mcp_compact.config import Settings
+from mcp_compact.errors import CallerError
+from mcp_compact.server import build_server, serve, tool_rows
+from mcp_compact.server.app import INSTRUCTIONS
+
+CORE = [
+    "append_messages",
+    "import_transcript",
+    "get_context_status",
+    "compact_session",
+    "microcompact_tool_results",
+    "get_messages_after_boundary",
+    "undo_compaction",
+    "get_session_memory",
+    "update_session_memory",
+    "search_messages",
+    "get_original",
+]
+PARAMETERS = {
+    "append_messages": ["messages", "session_id", "model", "context_window", "overhead_tokens"],
+    "import_transcript": ["path", "content", "format", "session_id"],
+    "get_context_status": ["session_id"],
+    "compact_session": ["session_id", "trigger", "custom_instructions", "target_tokens", "force", "dry_run", "now"],
+    "microcompact_tool_results": ["session_id", "older_than_minutes", "keep", "media", "now"],
+    "get_messages_after_boundary": ["session_id", "format", "cursor"],
+    "undo_compaction": ["session_id"],
+    "get_session_memory": ["session_id"],
+    "update_session_memory": ["content", "section", "summarized_through", "session_id"],
+    "search_messages": ["query", "session_id", "cursor", "limit"],
+    "get_original": ["id", "session_id", "cursor"],
+}
+
+
+async def listed(settings: Settings, era: str, profile: str = "core") -> list[dict[str, Any]]:
+    async with Client(build_server(settings, profile=profile), mode=era) as client:
+        tools = (await client.list_tools()).tools
+    return [tool.model_dump(by_alias=True, exclude_none=True, mode="json") for tool in tools]
+
+
+def size(value: object) -> int:
+    return len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())
+
+
+async def test_the_core_tools_have_the_names_and_parameters_that_clients_rely_on(settings: Settings, era: str):
+    tools = await listed(settings, era)
+    assert [tool["name"] for tool in tools] == CORE
+    assert {tool["name"]: list(tool["inputSchema"]["properties"]) for tool in tools} == PARAMETERS
+    assert {tool["name"]: tool["inputSchema"].get("required", []) for tool in tools if tool["inputSchema"].get("required")} == {
+        "append_messages": ["messages"],
+        "update_session_memory": ["content"],
+        "search_messages": ["query"],
+        "get_original": ["id"],
+    }
+
+
+async def test_the_listing_stays_small(settings: Settings, era: str, capsys: pytest.CaptureFixture[str]):
+    tools = await listed(settings, era)
+    spoken = size([{key: tool[key] for key in ("name", "description", "inputSchema")} for tool in tools])
+    whole = size(tools)
+    with capsys.disabled():
+        print(f"\ncore: names, descriptions, input schemas {spoken} bytes; tools/list {whole} bytes")  # noqa: T201 - the figures are to be seen
+    assert spoken <= 10 * 1024
+    assert whole <= 24 * 1024
+
+
+async def test_no_text_parameter_may_be_null_and_none_has_a_made_up_title(settings: Settings):
+    for tool in await listed(settings, "auto"):
+        for name, schema in tool["inputSchema"]["properties"].items():
+            assert "title" not in schema
+            if name != "messages":
+                assert schema["type"] in ("string", "integer", "boolean"), (tool["name"], name)
+
+
+async def test_every_tool_says_what_it_may_do(settings: Settings):
+    tools = await listed(settings, "auto")
+    hints = {tool["name"]: tool["annotations"] for tool in tools}
+    assert all(hint["destructiveHint"] is False and hint["openWorldHint"] is False for hint in hints.values())
+    assert [name for name, hint in hints.items() if hint["readOnlyHint"]] == [
+        "get_context_status",
+        "get_messages_after_boundary",
+        "get_session_memory",
+        "search_messages",
+        "get_original",
+    ]
+    assert [name for name, hint in hints.items() if not hint["idempotentHint"]] == [
+        "append_messages",
+        "undo_compaction",
+        "update_session_memory",
+    ]
+    assert all(tool["title"] and tool["description"] and tool["outputSchema"]["properties"] for tool in tools)
+
+
+async def test_the_listing_is_the_same_every_time(settings: Settings):
+    assert await listed(settings, "auto") == await listed(settings, "auto")
+
+
+async def test_a_client_that_keeps_its_history_can_be_offered_fewer_tools(settings: Settings):
+    names = [tool["name"] for tool in await listed(settings, "auto", "agent")]
+    assert names == [name for name in CORE if name in names]
+    assert len(names) == 6
+    with pytest.raises(CallerError, match="agent, core, full"):
+        build_server(settings, profile="everything")
+    with pytest.raises(CallerError, match="stdio"):
+        serve("carrier-pigeon", settings=settings)
+
+
+async def test_the_instructions_reach_the_client_and_name_only_tools_that_are_there(settings: Settings, era: str):
+    async with Client(build_server(settings), mode=era) as client:
+        assert client.instructions == INSTRUCTIONS
+    assert len(INSTRUCTIONS.encode()) <= 1536
+    words = {word.strip(".,:;()`") for word in INSTRUCTIONS.split()}
+    named = {word for word in words if word.count("_") and word.split("_")[0] in ("get", "search", "update", "undo", "append", "import", "compact", "microcompact")}
+    assert named - {"compact_at"} <= set(CORE)
+
+
+def test_the_docs_get_a_row_for_every_tool():
+    rows = tool_rows()
+    assert [name for name, _, _ in rows] == CORE
+    assert {profile for _, profile, _ in rows} == {"agent", "core"}
