@@ -73,11 +73,11 @@ class Record:
     @property
     def calls(self) -> tuple[ToolUseBlock, ...]:
         """Calls that a later user turn answers (server calls are answered in place)."""
-        return tuple(b for b in self.blocks if isinstance(b, ToolUseBlock) and not b.server)
+        return tuple([b for b in self.blocks if isinstance(b, ToolUseBlock) and not b.server])
 
     @property
     def results(self) -> tuple[ToolResultBlock, ...]:
-        return tuple(b for b in self.blocks if isinstance(b, ToolResultBlock) and not b.server)
+        return tuple([b for b in self.blocks if isinstance(b, ToolResultBlock) and not b.server])
 
     @property
     def text(self) -> str:
@@ -91,7 +91,10 @@ class Record:
     @property
     def is_text_holding(self) -> bool:
         """A user or assistant record with text of its own; meta and service records do not count."""
-        return self.is_message and not (self.is_meta or self.is_summary) and bool(self.text.strip())
+        if self.is_meta or self.is_summary or not self.is_message:
+            return False
+        # No copies: `isspace` stops at the first character that is none.
+        return any(b.text and not b.text.isspace() for b in self.blocks if isinstance(b, TextBlock))
 
 
 @dataclass(frozen=True, slots=True)
