@@ -4,8 +4,6 @@ A call that is cancelled leaves its operation to end on that thread, whole or ro
 call waits its turn. aiosqlite's thread is no daemon, so closing always ends it.
 """
 
-# ruff: noqa: D102 - the port says what each method does
-
 from __future__ import annotations
 
 import os

@@ -74,23 +74,24 @@ class Model:
 
     def _cleared_by_client(self, boundary: NativeBoundary, seq: int) -> tuple[Clearing, ...]:
         """The newest uncleared result of each call that stands before the marker."""
-        done = {
-            (item.uuid, item.block)
-            for chain in [effective_chain(self.markers, self.active)]
-            for m in chain
-            for item in m.cleared
-        }
+        done = {item for marker in effective_chain(self.markers, self.active) for item in marker.cleared}
+        whole = {(item.uuid, item.block) for item in done if item.part is None}
         found: dict[str, Clearing] = {}
         for record in self.archive[: seq - 1]:
             for at, block in enumerate(record.blocks):
                 if (
                     block in record.results
                     and block.tool_use_id in boundary.cleared_tool_use_ids
-                    and (record.uuid, at) not in done
+                    and (record.uuid, at) not in whole
                 ):
                     found[block.tool_use_id] = Clearing(ClearKind.RESULT, record.uuid, at, None, block.tool_use_id)
         for clearing in found.values():
-            self.freed[clearing] = self.results[clearing.uuid, clearing.block]
+            parts = [
+                self.freed[item]
+                for item in done
+                if item.part is not None and (item.uuid, item.block) == (clearing.uuid, clearing.block)
+            ]
+            self.freed[clearing] = self.results[clearing.uuid, clearing.block] - sum(parts, NOTHING)
         order = sorted(found.values(), key=lambda item: (self.uuids.index(item.uuid), item.block))
         return tuple(order)
 

@@ -93,6 +93,8 @@ class Archive(RuleBasedStateMachine):
             case "results":
                 asked = calls[-1 - pick % len(calls)] if calls and pick < 36 else f"t{self.made + pick % 3}"
                 content = [answer(asked, "word " * pick)]
+                if pick % 4 == 0:
+                    content[0]["content"] = [text("a shot"), IMAGE]
             case "image":
                 content = [text("look"), IMAGE]
             case "same id":
@@ -135,7 +137,7 @@ class Archive(RuleBasedStateMachine):
     @rule(pick=st.integers(1, 4))
     def append_parallel_calls(self, pick: int) -> None:
         """As a client stores them: a record a call, each the next one's parent, each result under its own call."""
-        parent = self.model.uuids[-1] if self.model.archive else None
+        parent: str | None = self.model.uuids[-1] if self.model.archive else None
         group, calls = f"m{self.made}", []
         for _ in range(pick):
             uuid = self._uuid("r")
@@ -227,7 +229,8 @@ class Archive(RuleBasedStateMachine):
         assert committed.marker.base_seq == plan.base.last_seq
         self.model.weights[committed.marker.service[0]] = plan.service[0].weight
         for item in plan.cleared:
-            self.model.freed.setdefault(item.clearing, item.freed)
+            if item.clearing in committed.marker.cleared:
+                self.model.freed[item.clearing] = item.freed
         self.model.add_committed(self.conn, committed)
         after = operations.session(self.conn, KEY)
         assert after is not None
@@ -246,15 +249,18 @@ class Archive(RuleBasedStateMachine):
         assert self._commit(plan) == stands
 
     @precondition(lambda self: self.model.archive)
-    @rule(every=st.integers(1, 3))
-    def clear(self, every: int) -> None:
+    @rule(every=st.integers(1, 3), what=st.sampled_from(["results", "media", "both"]))
+    def clear(self, every: int, what: str) -> None:
         live = operations.clearable(self.conn, KEY)
         assert live is not None
         self._check_clearable(live.results)
-        items = [_cleared(facts) for facts in live.results][::every]
-        for facts in live.media[::every]:
+        results = live.results[::every] if what != "media" else []
+        items = [_cleared(facts) for facts in results]
+        gone = {(facts.uuid, facts.block) for facts in results}
+        for facts in live.media[::every] if what != "results" else []:
             place = Clearing(ClearKind.MEDIA, facts.uuid, facts.block, facts.part, facts.tool_use_id)
-            items.append(Cleared(place, Weight(media=facts.tokens)))
+            if (facts.uuid, facts.block) not in gone:
+                items.append(Cleared(place, Weight(media=facts.tokens)))
         plan = ClearingPlan(live.base, tuple(items), 0, 0)
         committed = operations.commit(self.conn, KEY, plan, Stamp(self.now, (self._uuid("b"),)))
         if not items:
@@ -263,7 +269,7 @@ class Archive(RuleBasedStateMachine):
         assert committed.marker is not None
         assert set(committed.marker.cleared) == {item.clearing for item in items}
         for item in items:
-            self.model.freed.setdefault(item.clearing, item.freed)
+            self.model.freed[item.clearing] = item.freed
         self.model.add_committed(self.conn, committed)
         again = operations.commit(self.conn, KEY, plan, Stamp(self.now, (self._uuid("b"),)))
         assert again.reason == "nothing_to_clear"
@@ -271,7 +277,7 @@ class Archive(RuleBasedStateMachine):
     def _check_clearable(self, facts: Any) -> None:
         """Exactly the uncleared live results, of each call the last."""
         _, records, clearings = self.model.live()
-        done = {(item.uuid, item.block) for items in clearings.values() for item in items}
+        done = {(item.uuid, item.block) for items in clearings.values() for item in items if item.part is None}
         found: dict[str, list[tuple[str, int]]] = {}
         for item in records:
             for at, block in enumerate(item.blocks):

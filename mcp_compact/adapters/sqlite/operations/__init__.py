@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mcp_compact.adapters.sqlite.connection import connect
 from mcp_compact.adapters.sqlite.operations.append import append
+from mcp_compact.adapters.sqlite.operations.checks import Health, check
 from mcp_compact.adapters.sqlite.operations.clearable import clearable
 from mcp_compact.adapters.sqlite.operations.commit import commit, undo
 from mcp_compact.adapters.sqlite.operations.memory import memory, write_memory
@@ -18,8 +19,10 @@ from mcp_compact.adapters.sqlite.operations.sessions import note, position, sess
 from mcp_compact.adapters.sqlite.operations.snapshot import snapshot
 
 __all__ = [
+    "Health",
     "append",
     "call",
+    "check",
     "clearable",
     "commit",
     "connect",

@@ -16,22 +16,38 @@ from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.weights import Weight, family_of
 from mcp_compact.ports.store import SessionKey
 
+# What a result weighs now: an image in it may have been cleared by itself.
+_GONE = (
+    "coalesce((SELECT sum(c.{of}) FROM cleared c WHERE c.session = t.session AND c.seq = t.seq AND c.block = t.block "
+    "AND c.part >= 0 AND c.in_effect = 1), 0)"
+)
+UNITS_NOW = "t.units - " + _GONE.format(of="units")
+MEDIA_NOW = "t.media - " + _GONE.format(of="media")
 RESULT = (
-    "t.tool_use_id, t.seq, t.block, t.units, t.answers, t.media, t.cleared_units, t.cleared_answers, t.cleared_media, "
-    "t.is_error, r.uuid, r.at_ms"
+    f"t.tool_use_id, t.seq, t.block, {UNITS_NOW}, t.answers, {MEDIA_NOW}, t.cleared_units, t.cleared_answers, "
+    "t.cleared_media, t.is_error, r.uuid, r.at_ms"
 )
 _MEDIA = "t.kind, r.uuid, t.seq, t.block, t.part, t.tokens, t.tool_use_id"
 # Of the active branch since the boundary, and of the preserved records: a partial index knows the uncleared ones.
 _LIVE = (
-    "SELECT {columns} FROM {table} t {index} JOIN record r ON r.session = t.session AND r.seq = t.seq "
+    "SELECT {columns} FROM {table} JOIN record r ON r.session = t.session AND r.seq = t.seq "
     "WHERE t.session = ? AND t.seq > ? AND t.cleared_by IS NULL AND r.kind = 1 AND r.active > 0 AND r.snipped_by = 0 "
-    "UNION SELECT {columns} FROM member m JOIN {table} t ON t.session = m.session AND t.seq = m.seq "
+    "{more} "
+    "UNION SELECT {columns} FROM member m JOIN {table} ON t.session = m.session AND t.seq = m.seq "
     "JOIN record r ON r.session = t.session AND r.seq = t.seq "
     "WHERE m.session = ? AND m.marker = ? AND m.role = 'preserved' AND t.cleared_by IS NULL AND r.snipped_by = 0 "
+    "{more} "
     "ORDER BY {order}"
 )
-_LIVE_RESULTS = _LIVE.format(columns=RESULT, table="result", index="INDEXED BY result_uncleared", order="2, 3")
-_LIVE_MEDIA = _LIVE.format(columns=_MEDIA, table="media", index="", order="3, 4, 5")
+_LIVE_RESULTS = _LIVE.format(columns=RESULT, table="result t INDEXED BY result_uncleared", more="", order="2, 3")
+_LIVE_MEDIA = _LIVE.format(
+    columns=_MEDIA,
+    table="media t",
+    # What stands in a result is gone where the result is cleared.
+    more="AND NOT EXISTS (SELECT 1 FROM result c WHERE c.session = t.session AND c.seq = t.seq AND c.block = t.block "
+    "AND c.cleared_by IS NOT NULL)",
+    order="3, 4, 5",
+)
 
 
 def clearable(conn: sqlite3.Connection, key: SessionKey) -> Clearable | None:
