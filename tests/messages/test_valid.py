@@ -165,6 +165,16 @@ def test_a_block_that_no_provider_accepts_is_quoted_and_told_of(role: str, broke
     assert len(warnings) == 1
 
 
+def test_of_an_answer_in_several_records_only_the_one_with_half_a_pair_is_changed() -> None:
+    talk = Talk()
+    talk.user("q")
+    talk.assistant("I search", message_id="m1")
+    talk.add("assistant", [{"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}], message_id="m1")
+    out, _ = valid_turns(turns(talk.records))
+    assert [turn.whole for turn in out] == [True, True, False]
+    assert problems(as_messages(out)) == []
+
+
 def test_a_block_of_a_kind_that_we_do_not_know_goes_out_as_it_is() -> None:
     talk = Talk()
     talk.add("user", [{"type": "novelty", "value": 1}])
