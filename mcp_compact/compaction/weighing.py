@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import accumulate
+from typing import NamedTuple, TypeAlias
 
 from mcp_compact.compaction.snapshot import MediaFacts
-from mcp_compact.messages.blocks import Block, MediaBlock, ToolResultBlock
+from mcp_compact.messages.blocks import MediaBlock, ToolResultBlock
 from mcp_compact.messages.clearing import ClearedText
 from mcp_compact.messages.message import Record
-from mcp_compact.messages.weights import NOTHING, CountUnits, Weight, countable, estimate_units, media_tokens
+from mcp_compact.messages.weights import NOTHING, Countable, CountUnits, Mark, Weight, estimate_all, media_tokens
 
 
-@dataclass(frozen=True, slots=True)
-class Weighed:
+class Weighed(NamedTuple):
     """The weights of one record and of the results in it."""
 
     estimate: Weight
@@ -31,59 +32,74 @@ class Weighed:
         return self.estimate if self.exact_units is None else replace(self.estimate, units=self.exact_units)
 
 
-@dataclass(slots=True)
-class _Counts:
-    """All texts of a batch, to be counted at once."""
-
-    texts: list[str]
-    units: Sequence[int] = ()
-
-    def add(self, texts: Sequence[str]) -> tuple[int, int]:
-        start = len(self.texts)
-        self.texts += texts
-        return start, len(self.texts)
-
-    def of(self, span: tuple[int, int]) -> int:
-        return sum(self.units[span[0] : span[1]])
+UNWEIGHED = Weighed(NOTHING, None)
+"""What is no message weighs nothing."""
+_Span: TypeAlias = tuple[Mark, Mark]
+"""A stretch of the batch's texts: where it begins and ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    block: Block
-    span: tuple[int, int]
-    cleared_span: tuple[int, int]
-    rest: Weight
+class _Walked(NamedTuple):
+    """Where a record and its results stand among the texts of the batch, and what would stand in their place."""
+
+    whole: _Span
+    results: tuple[tuple[_Span, str], ...] = ()
+
+
+class _Units:
+    """Units of all texts of a batch as running sums: a stretch is one subtraction, however many texts it has."""
+
+    def __init__(self, counted: Iterable[int]) -> None:
+        self._sums = list(accumulate(counted, initial=0))
+
+    def of(self, span: _Span) -> int:
+        start, end = span
+        return self._sums[end.texts] - self._sums[start.texts] + end.units - start.units
+
+    def weight(self, span: _Span, messages: int = 0) -> Weight:
+        start, end = span
+        return Weight(self.of(span), end.results - start.results, end.media - start.media, messages)
 
 
 def weigh_records(records: Sequence[Record], exact: CountUnits | None, cleared: ClearedText) -> list[Weighed]:
     """The weights of some records; what is no message weighs nothing. `exact` counts all texts at once."""
-    counts = _Counts([])
-    parts = [[_part(block, counts, cleared) for block in r.blocks] if r.is_message else [] for r in records]
-    estimates = [estimate_units(text) for text in counts.texts]
-    guessed = _Counts(counts.texts, estimates)
-    counted = _Counts(counts.texts, exact(counts.texts)) if exact else None
-    return [_weighed(record, own, guessed, counted) for record, own in zip(records, parts, strict=True)]
+    found = Countable()
+    walked = [_walk(record, found, cleared) if record.is_message else None for record in records]
+    # Most results would leave the same text behind.
+    marks = list(dict.fromkeys(text for one in walked if one is not None for _, text in one.results))
+    texts = found.texts + marks
+    estimates = estimate_all(texts)
+    counts = exact(texts) if exact else estimates
+    guessed, best = _Units(estimates), _Units(counts)
+    left = dict(zip(marks, (Weight(units, results=1) for units in counts[len(found.texts) :]), strict=True))
+    return [
+        UNWEIGHED if own is None else _weighed(record, own, guessed, best if exact else None, left)
+        for record, own in zip(records, walked, strict=True)
+    ]
 
 
-def _part(block: Block, counts: _Counts, cleared: ClearedText) -> _Part:
-    texts, rest = countable([block])
-    span = counts.add(texts)
-    is_result = isinstance(block, ToolResultBlock) and not block.server
-    return _Part(block, span, counts.add([cleared.result(block)]) if is_result else (0, 0), rest)  # type: ignore[arg-type]
+def _walk(record: Record, found: Countable, cleared: ClearedText) -> _Walked:
+    start = end = found.mark()
+    results: list[tuple[_Span, str]] = []
+    for block in record.blocks:
+        before = end
+        found.add((block,))
+        end = found.mark()
+        if isinstance(block, ToolResultBlock) and not block.server:
+            results.append(((before, end), cleared.result(block)))
+    return _Walked((start, end), tuple(results))
 
 
-def _weighed(record: Record, parts: Sequence[_Part], guessed: _Counts, counted: _Counts | None) -> Weighed:
-    if not record.is_message:
-        return Weighed(NOTHING, None)
+def _weighed(
+    record: Record, own: _Walked, guessed: _Units, counted: _Units | None, left: dict[str, Weight]
+) -> Weighed:
     best = counted or guessed
-    rest = sum((part.rest for part in parts), Weight(messages=1))
-    results = [p for p in parts if isinstance(p.block, ToolResultBlock) and not p.block.server]
+    estimate = guessed.weight(own.whole, messages=1)
     return Weighed(
-        estimate=rest + Weight(units=sum(guessed.of(part.span) for part in parts)),
-        exact_units=sum(counted.of(p.span) for p in parts) + rest.units if counted else None,
-        results=tuple(p.rest + Weight(units=best.of(p.span)) for p in results),
-        cleared=tuple(Weight(units=best.of(p.cleared_span), results=1) for p in results),
-        media=tuple(_media(record)),
+        estimate,
+        counted.of(own.whole) if counted else None,
+        tuple([best.weight(span) for span, _ in own.results]),
+        tuple([left[text] for _, text in own.results]),
+        tuple(_media(record)) if estimate.media else (),
     )
 
 

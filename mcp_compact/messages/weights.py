@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
+from typing import NamedTuple
 
 from mcp_compact.messages.blocks import (
     Block,
@@ -141,34 +142,60 @@ def estimate_all(texts: Sequence[str]) -> list[int]:
     return [estimate_units(text) for text in texts]
 
 
-def countable(blocks: Sequence[Block]) -> tuple[list[str], Weight]:
-    """The texts of some blocks that a model is sent, and the weight that is no text.
+class Mark(NamedTuple):
+    """How far a `Countable` had come: texts, and the sums beside them. Two of them bound what stands between."""
+
+    texts: int
+    units: int
+    results: int
+    media: int
+
+
+@dataclass(slots=True)
+class Countable:
+    """The texts of blocks that a model is sent, and sums of the weight that is no text.
 
     Copies that a transcript keeps beside the content, envelopes and base64 are not among them.
     """
-    texts: list[str] = []
-    rest = NOTHING
-    for block in blocks:
-        match block:
-            case TextBlock():
-                texts.append(block.text)
-            case ThinkingBlock():
-                if block.text:
-                    texts.append(block.text)
-                else:
-                    rest += Weight(units=len(block.signature) * SIGNATURE_UNITS)
-            case ToolUseBlock():
-                texts.append(block.name)
-                texts.append(_json(block.input))
-            case ToolResultBlock():
-                inner, more = countable(block.parts)
-                texts += inner
-                rest += more + Weight(results=1)
-            case MediaBlock():
-                rest += Weight(media=media_tokens(block))
-            case _:
-                texts.append(_json(block.raw))
-    return texts, rest
+
+    texts: list[str] = field(default_factory=list)
+    units: int = 0
+    results: int = 0
+    media: int = 0
+
+    def add(self, blocks: Sequence[Block]) -> None:
+        """Go on with some blocks."""
+        for block in blocks:
+            if isinstance(block, TextBlock):
+                self.texts.append(block.text)
+            elif isinstance(block, ToolResultBlock):
+                self.results += 1
+                self.add(block.parts)
+            elif isinstance(block, ToolUseBlock):
+                self.texts += (block.name, _json(block.input))
+            elif isinstance(block, ThinkingBlock):
+                self._add_thinking(block)
+            elif isinstance(block, MediaBlock):
+                self.media += media_tokens(block)
+            else:
+                self.texts.append(_json(block.raw))
+
+    def _add_thinking(self, block: ThinkingBlock) -> None:
+        if block.text:
+            self.texts.append(block.text)
+        else:
+            self.units += len(block.signature) * SIGNATURE_UNITS
+
+    def mark(self) -> Mark:
+        """How far it has come."""
+        return Mark(len(self.texts), self.units, self.results, self.media)
+
+
+def countable(blocks: Sequence[Block]) -> tuple[list[str], Weight]:
+    """The texts of some blocks that a model is sent, and the weight that is no text."""
+    found = Countable()
+    found.add(blocks)
+    return found.texts, Weight(found.units, found.results, found.media)
 
 
 def weigh(messages: Sequence[Sequence[Block]], count: CountUnits = estimate_all) -> list[Weight]:
@@ -214,5 +241,4 @@ def image_tokens(width: int, height: int) -> int:
     return max(1, min(patches, IMAGE_MAX_TOKENS))
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode

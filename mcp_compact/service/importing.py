@@ -26,7 +26,7 @@ from mcp_compact.transcripts.registry import CLAUDE_CODE, detect_format, reader_
 
 CHUNK_BYTES = 1 << 20
 HEAD_BYTES = 1 << 16
-BATCH_RECORDS = 500
+BATCH_LINES = 500
 BATCH_BYTES = 8 << 20
 SUMMARY_WITHIN = 50
 """A batch does not end between a client's boundary and its summary, which follows within so many records."""
@@ -162,23 +162,33 @@ def _batches(work: _Import, chunks: Iterable[bytes]) -> Iterator[_Read]:
         if parsed:
             yield _Read(parsed, work.total_bytes, 1, "")
         return
+    lines = read_lines(chunks, work.line, work.offset)
     pending: list[Parsed] = []
-    held = 0
     done, line_number = work.offset, work.line
-    for line in read_lines(chunks, work.line, work.offset):
-        if not line.terminated:
-            if pending:
-                yield _Read(tuple(pending), done, line_number, json.dumps(work.reader.state()))
-            yield from _unfinished(work, line, done, line_number)
-            return
-        pending += work.reader.read([line])
-        held += len(line.data)
-        done, line_number = line.end, line.number + 1
-        if (len(pending) >= BATCH_RECORDS or held >= BATCH_BYTES) and not _awaits_summary(pending):
+    while group := _group(lines, 1 if pending else BATCH_LINES):
+        torn = None if group[-1].terminated else group.pop()
+        pending += work.reader.read(group)
+        if group:
+            done, line_number = group[-1].end, group[-1].number + 1
+        if pending and (torn is not None or not _awaits_summary(pending)):
             yield _Read(tuple(pending), done, line_number, json.dumps(work.reader.state()))
-            pending, held = [], 0
+            pending = []
+        if torn is not None:
+            yield from _unfinished(work, torn, done, line_number)
     if pending:
         yield _Read(tuple(pending), done, line_number, json.dumps(work.reader.state()))
+
+
+def _group(lines: Iterator[Line], number: int) -> list[Line]:
+    """The next lines, so many or until they are large enough for a batch."""
+    group: list[Line] = []
+    held = 0
+    for line in lines:
+        group.append(line)
+        held += len(line.data)
+        if len(group) >= number or held >= BATCH_BYTES:
+            break
+    return group
 
 
 def _unfinished(work: _Import, line: Line, done: int, line_number: int) -> Iterator[_Read]:

@@ -40,12 +40,18 @@ def prepare(records: Sequence[Record], tokenizer: Tokenizer, *, with_content_has
             result_weights=own.results,
             cleared_weights=own.cleared,
             media=own.media,
-            instructions=standing_instructions(users_words(record)) if record.type == "user" else (),
-            tools=discovered_tools(record),
+            instructions=instructions(record) if record.type == "user" else (),
+            tools=discovered_tools(record) if record.message else (),
             content_hash=content_hash(record) if with_content_hash else b"",
         )
         for record, own in zip(records, weighed, strict=True)
     ]
+
+
+def instructions(record: Record) -> tuple[str, ...]:
+    """What a person asked for in this record, to hold until it is revoked."""
+    words = users_words(record)
+    return standing_instructions(words) if words else ()
 
 
 def content_hash(record: Record) -> bytes:

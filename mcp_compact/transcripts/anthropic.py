@@ -108,7 +108,7 @@ class AnthropicReader:
     def _system(self, system: object) -> Iterator[Parsed]:
         raw = {"role": "system", "content": system}
         for parsed in self._items.feed(raw, canonical(raw), 0):
-            yield replace(parsed, record=replace(parsed.record, subtype=SYSTEM_PROMPT))
+            yield parsed._replace(record=replace(parsed.record, subtype=SYSTEM_PROMPT))
 
     def _item(self, raw: Json, body: bytes, place: int) -> Iterator[Parsed]:
         if not isinstance(raw.get("type"), str) and not isinstance(raw.get("role"), str):

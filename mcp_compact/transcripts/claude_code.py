@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from mcp_compact.messages.blocks import OBJECT
 from mcp_compact.messages.codec import canonical, clean, parse_time
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.message import MESSAGE_TYPES, Record
@@ -114,7 +115,7 @@ class ClaudeCodeReader:
 
     def feed(self, raw: Mapping[str, Any], body: bytes, line: int) -> tuple[Parsed, ...]:
         """The record of one object (its own bytes in `body`), and the sub-agent's record that it carries."""
-        if _SURROGATE.search(body):
+        if (b"\\ud" in body or b"\\uD" in body) and _SURROGATE.search(body):
             # The bytes keep an escaped half of a pair; no value that is used further may hold it.
             raw = clean(raw)
         self._ordinal += 1
@@ -199,7 +200,7 @@ class ClaudeCodeReader:
 
     def _note_message(self, record: Record, line: int) -> None:
         message = record.message
-        if message is None or not isinstance(message.content, str | list):
+        if message is None or not isinstance(message.content, (str, list)):
             self._report.warn("no_content", line, record.uuid)
         if message is not None and not _has_role(record.raw):
             self._report.warn("no_role", line, record.uuid, message.role)
@@ -214,4 +215,4 @@ class ClaudeCodeReader:
 
 def _has_role(raw: Mapping[str, Any]) -> bool:
     inner = raw.get("message", raw)
-    return isinstance(inner, Mapping) and isinstance(inner.get("role"), str)
+    return isinstance(inner, OBJECT) and isinstance(inner.get("role"), str)

@@ -16,6 +16,7 @@ TITLE_CHARS = 80
 WAITING_SUMMARIES = 20
 _NOT_TYPED = ("<", "Caveat:", "[Request interrupted")
 """How text begins that a client wrote into the user's turn: commands, their output, reminders, notices."""
+_TITLED = ("summary", "custom-title", "ai-title")
 _COMMAND = re.compile(r"<command-name>\s*(/[^<\s]+)\s*</command-name>(?:\s*<command-args>([^<]*))?")
 _HOUSEKEEPING = ("/clear", "/compact", "/exit", "/quit", "/login", "/logout", "/model", "/resume")
 
@@ -67,22 +68,21 @@ class FactsGatherer:
         if session_id is not None:
             self.session_id = session_id
             self.session_ids[session_id] += 1
-        if record.at_ms is not None:
-            if self.first_ms is None or record.at_ms < self.first_ms:
-                self.first_ms = record.at_ms
-            if self.last_ms is None or record.at_ms > self.last_ms:
-                self.last_ms = record.at_ms
+        at_ms = record.at_ms
+        if at_ms is not None:
+            if self.first_ms is None or at_ms < self.first_ms:
+                self.first_ms = at_ms
+            if self.last_ms is None or at_ms > self.last_ms:
+                self.last_ms = at_ms
         if record.message is not None:
             self._look_at_message(raw, record)
-        elif type(title := _title(raw)) is str:
+        elif record.type in _TITLED and type(title := _title(raw)) is str:
             self._look_at_title(raw, title)
         if self.summaries and record.uuid in self.summaries:
             self.generated_title = self.summaries.pop(record.uuid)
 
     def _look_at_message(self, raw: Mapping[str, Any], record: Record) -> None:
-        self.cwd = self.cwd or text_of(raw, "cwd")
-        self.git_branch = text_of(raw, "gitBranch") or self.git_branch
-        self.version = text_of(raw, "version") or self.version
+        self._look_at_envelope(raw)
         message = record.message
         if message is not None and message.model and message.model != NO_MODEL:
             self.model = message.model
@@ -90,6 +90,15 @@ class FactsGatherer:
             self.max_context_tokens = message.usage.context_tokens
         if self.first_words is None and record.type == "user" and record.is_text_holding:
             self._look_at_words(record.text.strip())
+
+    def _look_at_envelope(self, raw: Mapping[str, Any]) -> None:
+        # They hardly ever change, and to compare them is cheaper than to read them.
+        if self.cwd is None:
+            self.cwd = text_of(raw, "cwd")
+        if raw.get("gitBranch") != self.git_branch:
+            self.git_branch = text_of(raw, "gitBranch") or self.git_branch
+        if raw.get("version") != self.version:
+            self.version = text_of(raw, "version") or self.version
 
     def _look_at_words(self, words: str) -> None:
         if not words.startswith(_NOT_TYPED):

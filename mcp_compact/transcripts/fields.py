@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mcp_compact.messages.blocks import OBJECT
 from mcp_compact.messages.ids import MessageUuid
 
 UUID_CHARS = 200
@@ -13,13 +14,17 @@ UUID_CHARS = 200
 
 def first(raw: Mapping[str, Any], *keys: str) -> object:
     """The value of the first key that has one."""
-    return next((raw[key] for key in keys if raw.get(key) is not None), None)
+    for key in keys:
+        value = raw.get(key)
+        if value is not None:
+            return value
+    return None
 
 
 def object_of(raw: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
     """An object, empty where there is none."""
     value = first(raw, *keys)
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, OBJECT) else {}
 
 
 def count_of(raw: Mapping[str, Any], *keys: str) -> int | None:

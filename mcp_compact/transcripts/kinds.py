@@ -6,9 +6,8 @@ A pure function of the object, so that a store can decode a body again and get t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from mcp_compact.messages.codec import decode_message
 from mcp_compact.messages.ids import MessageUuid
@@ -36,8 +35,7 @@ KNOWN_TYPES = frozenset(
 _ROLES = (*MESSAGE_TYPES, "system")
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """What a record needs beside its place in the file."""
 
     type: str
@@ -66,12 +64,12 @@ def kind_of(raw: Mapping[str, Any]) -> Kind:
     if type_ == "system" and "message" in raw:
         return Kind(type_, text_of(raw, "subtype") or "", decode_message(raw["message"], type_), _is_meta(raw))
     subtype = raw.get("subtype")
-    return _plain(type_, subtype if type(subtype) is str else "", is_meta=_is_meta(raw))
+    return _plain(type_, subtype if type(subtype) is str else "", _is_meta(raw))
 
 
 @lru_cache(maxsize=256)
-def _plain(type_: str, subtype: str, *, is_meta: bool) -> Kind:
-    """Most lines are no messages, and there are few kinds of them."""
+def _plain(type_: str, subtype: str, is_meta: bool) -> Kind:  # noqa: FBT001 - names would double the cache's cost
+    """Many lines are no messages, and there are few kinds of them."""
     return Kind(type_, subtype, None, is_meta)
 
 
@@ -101,9 +99,8 @@ def parent_of(raw: Mapping[str, Any], *, is_boundary: bool = False) -> tuple[Mes
 
     A boundary of the client has no parent in the file's tree; it follows its logical parent.
     """
-    parent = raw.get("parentUuid", False)
-    if parent is False and not is_boundary:
-        return None, False
-    if is_boundary and uuid_of(parent) is None:
+    named = raw.get("parentUuid", False)
+    parent = uuid_of(named)
+    if parent is None and is_boundary:
         return uuid_of(raw.get("logicalParentUuid")), False
-    return uuid_of(parent), parent is None
+    return parent, named is None

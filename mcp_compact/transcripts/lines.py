@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 Json: TypeAlias = dict[str, Any]
 
@@ -26,8 +26,7 @@ ENVELOPE_KEYS = ("parentUuid", "sessionId", "isSidechain")
 RECORD_KEYS = ("uuid", "message", "timestamp", "payload", "data")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One line that is not blank. `start` and `end` are byte offsets in the file, `end` behind its LF.
 
     `data` has neither line end nor byte order mark. To read on later, start at `end`

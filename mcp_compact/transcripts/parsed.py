@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.message import Record
@@ -25,8 +24,7 @@ def nothing_known(_: str) -> bool:
 _UUID_PARTS = ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32))
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(NamedTuple):
     """A record and where it belongs: to the session of the file, or to the sub-agent `agent_id`.
 
     `line` is the line of the file, or the place in a list, counted from 1.

@@ -88,12 +88,10 @@ class PairCheck:
     def look(self, record: Record, line: int, *, known_call: bool = False) -> None:
         """Look at the blocks of a message. `known_call`: earlier calls may have been read before."""
         for block in record.blocks:
-            match block:
-                case ToolUseBlock():
-                    self._calls.add(block.id)
-                case ToolResultBlock() if block.tool_use_id not in self._calls and not known_call:
+            if isinstance(block, ToolUseBlock):
+                self._calls.add(block.id)
+            elif isinstance(block, ToolResultBlock):
+                if block.tool_use_id not in self._calls and not known_call:
                     self._report.warn("result_without_call", line, record.uuid, block.tool_use_id)
-                case OtherBlock():
-                    self._report.unknown_blocks[block.type or "(none)"] += 1
-                case _:
-                    pass
+            elif isinstance(block, OtherBlock):
+                self._report.unknown_blocks[block.type or "(none)"] += 1

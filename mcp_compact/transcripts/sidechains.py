@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mcp_compact.messages.blocks import OBJECT
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.transcripts.fields import uuid_of
 from mcp_compact.transcripts.parsed import Known
@@ -51,7 +52,7 @@ class Sidechains:
 def embedded_of(raw: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
     """The sub-agent's record that a progress record carries, and the sub-agent; None if it carries none."""
     data = raw.get("data")
-    if not isinstance(data, Mapping) or data.get("type") != "agent_progress":
+    if not isinstance(data, OBJECT) or data.get("type") != "agent_progress":
         return None
     embedded = data.get("message")
     agent = uuid_of(data.get("agentId")) or uuid_of(raw.get("parentToolUseID"))
