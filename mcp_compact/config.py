@@ -77,6 +77,9 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("MCP_COMPACT_PAGE_TOKENS", "tokens", "18000", "Size of one page of messages."),
     Setting("MCP_COMPACT_MAX_FILE_MB", "megabytes", "1024", "Largest transcript that is imported."),
+    Setting("MCP_COMPACT_HOOKS", "path", "", "JSON file of the commands that run around a compaction."),
+    Setting("MCP_COMPACT_HOOK_TIMEOUT_S", "seconds", "10", "What one hook may take, unless the file says otherwise."),
+    Setting("MCP_COMPACT_HOOK_ENTRY_POINTS", "flag", "on", "Hooks that installed Python packages offer."),
     Setting("MCP_COMPACT_LOG_LEVEL", "level", "WARNING", "What is logged to stderr."),
 )
 
@@ -94,6 +97,9 @@ class Settings:
     synchronous: str = "normal"
     page_tokens: int = 18_000
     max_file_bytes: int = 1024 * 1024 * 1024
+    hooks: Path | None = None
+    hook_timeout_s: int = 10
+    hook_entry_points: bool = True
     log_level: str = "WARNING"
     warnings: tuple[str, ...] = ()
     historic: tuple[str, ...] = ()
@@ -123,6 +129,9 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         synchronous=reader.choice("MCP_COMPACT_SYNCHRONOUS", ("normal", "full")),
         page_tokens=reader.number("MCP_COMPACT_PAGE_TOKENS", 18_000),
         max_file_bytes=reader.number("MCP_COMPACT_MAX_FILE_MB", 1024) * 1024 * 1024,
+        hooks=_hooks(reader),
+        hook_timeout_s=reader.number("MCP_COMPACT_HOOK_TIMEOUT_S", 10),
+        hook_entry_points=reader.flag("MCP_COMPACT_HOOK_ENTRY_POINTS", default=True),
         log_level=reader.choice("MCP_COMPACT_LOG_LEVEL", ("WARNING", "DEBUG", "INFO", "ERROR", "CRITICAL")),
     )
     reader.unknown_names()
@@ -338,6 +347,12 @@ def _file(reader: _Reader) -> Path | None:
     return reader.path("MCP_COMPACT_DB", text) if text else None
 
 
+def _hooks(reader: _Reader) -> Path | None:
+    text = reader.text("MCP_COMPACT_HOOKS")
+    # A path that cannot be resolved is left to those who load the file: to ignore it would drop a hook that forbids.
+    return Path(text) if text else None
+
+
 def _folders(reader: _Reader) -> tuple[Path, ...] | None:
     parts = [part.strip() for part in reader.text("MCP_COMPACT_ROOTS").split(os.pathsep) if part.strip()]
     found = [reader.path("MCP_COMPACT_ROOTS", part) for part in parts]
@@ -373,5 +388,8 @@ def effective(settings: Settings) -> dict[str, object]:
         "MCP_COMPACT_SYNCHRONOUS": settings.synchronous,
         "MCP_COMPACT_PAGE_TOKENS": settings.page_tokens,
         "MCP_COMPACT_MAX_FILE_MB": settings.max_file_bytes // (1024 * 1024),
+        "MCP_COMPACT_HOOKS": None if settings.hooks is None else str(settings.hooks),
+        "MCP_COMPACT_HOOK_TIMEOUT_S": settings.hook_timeout_s,
+        "MCP_COMPACT_HOOK_ENTRY_POINTS": settings.hook_entry_points,
         "MCP_COMPACT_LOG_LEVEL": settings.log_level,
     }

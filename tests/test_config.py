@@ -312,6 +312,19 @@ def test_the_values_in_force_are_those_that_were_set(tmp_path: Path) -> None:
     assert values["MCP_COMPACT_MAX_FILE_MB"] == 3
 
 
+def test_hooks_are_none_unless_named_and_their_limit_and_switch_reach_their_place(tmp_path: Path) -> None:
+    default = load()
+    assert (default.hooks, default.hook_timeout_s, default.hook_entry_points) == (None, 10, True)
+    file = tmp_path / "hooks.json"
+    named = load(MCP_COMPACT_HOOKS=f" {file} ", MCP_COMPACT_HOOK_TIMEOUT_S="30", MCP_COMPACT_HOOK_ENTRY_POINTS="off")
+    assert (named.hooks, named.hook_timeout_s, named.hook_entry_points) == (file, 30, False)
+    assert effective(named)["MCP_COMPACT_HOOKS"] == str(file)
+
+
+def test_a_hooks_file_that_cannot_be_found_is_not_ignored() -> None:
+    assert load(MCP_COMPACT_HOOKS="~no-such-user-here/hooks.json").hooks == Path("~no-such-user-here/hooks.json")
+
+
 NAMES = [name for item in SETTINGS for name in (item.name, *item.historic) if "DB" not in name and "ROOTS" not in name]
 VALUES = st.one_of(
     st.text(max_size=12),
