@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,8 @@ from mcp.types import Tool as ListedTool
 
 from mcp_compact import __version__
 from mcp_compact.config import Settings, load_settings
-from mcp_compact.errors import CompactError
+from mcp_compact.errors import CallerError, CompactError
+from mcp_compact.messages.codec import well_formed
 from mcp_compact.server.backend import Backend, Place, ServiceFactory, open_backend
 from mcp_compact.server.errors import checked, tool_error
 from mcp_compact.server.roots import default_roots
@@ -84,6 +86,7 @@ class CompactServer(MCPServer[Backend]):
         """Call a tool by name. Raises ToolError with `code: message hint` for an expected failure."""
         await self.load_tools()
         try:
+            self._check_names(name, arguments)
             return await super().call_tool(name, checked(arguments), context)
         except UnexpectedToolError as error:
             if isinstance(error.__cause__, CompactError):
@@ -91,6 +94,16 @@ class CompactServer(MCPServer[Backend]):
             raise
         except CompactError as error:
             raise tool_error(error) from error
+
+    def _check_names(self, name: str, arguments: Mapping[str, Any]) -> None:
+        """Raises CallerError for a misspelt parameter, which would be ignored; unlike names may be a client's own."""
+        tool = self._tool_manager.get_tool(name)
+        known = list(tool.parameters["properties"]) if tool else []
+        for given in arguments:
+            near = [] if given in known else get_close_matches(given, known, 1)
+            if near:
+                message = f"{name} has no parameter {well_formed(given[:40])!r}."
+                raise CallerError("unknown_parameter", message, f"Did you mean {near[0]}?")
 
 
 _loading = threading.Lock()

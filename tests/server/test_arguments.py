@@ -53,6 +53,13 @@ async def test_values_of_the_wrong_kind_are_named(client: Client):
     assert "content" in await refused(client, "update_session_memory")
 
 
+async def test_a_misspelt_parameter_is_named_and_a_foreign_one_is_ignored(client: Client):
+    await call(client, "append_messages", session_id="s", messages=[user("hi")], wait_for_previous=True)
+    text = await refused(client, "compact_session", session_id="s", target=5_000)
+    assert "unknown_parameter: compact_session has no parameter 'target'. Did you mean target_tokens?" in text
+    assert "Did you mean session_id?" in await refused(client, "get_context_status", sessionId="s")
+
+
 async def test_lone_surrogates_are_replaced_wherever_they_stand(client: Client):
     messages = [user("half \ud83d emoji"), {"role": "assistant", "content": [{"type": "text", "text": "tail \udc00"}]}]
     await call(client, "append_messages", session_id="s\ud83d", messages=messages)
