@@ -14,12 +14,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mcp_compact.compaction.extract_lines import FEW_WORDS, MAX_JOINED, Line
-from mcp_compact.compaction.extract_passages import Passage
+from mcp_compact.compaction.extract_passages import CALLS, Passage, section_of
 
-AGAIN = 0.08
+AGAIN = 0.0
 """Share of a name's worth for covering it a second time, in other words."""
+TOOL_HEAD_SHARE = 0.3
 HEAD_SHARE = 0.6
 """Share of the worth of the names in a head: it has fewer words around them than a line."""
+SECTION_ROOM = 0.97
+"""Of a section's limit: its heading needs some of it."""
 SAME = 1e-12
 
 Position = tuple[int, int]
@@ -45,15 +48,22 @@ class Candidate:
     first: int
     last: int
     names: tuple[str, ...]
+    section: str
 
 
-def candidates(number: int, passage: Passage, worth: Mapping[str, float]) -> list[Candidate]:
-    """One candidate for every line of a passage that holds a name of some worth."""
+def candidates(
+    number: int, passage: Passage, worth: Mapping[str, float], glued: frozenset[str] = frozenset()
+) -> list[Candidate]:
+    """One candidate for every line of a passage that holds a name of some worth.
+
+    In calls, lines that start with a `glued` name are left out.
+    """
     lines = passage.lines
+    barred = {i for i, line in enumerate(lines) if _starts_with(line, glued)} if passage.origin in CALLS else set()
     ends = [_end(lines, first) for first in range(len(lines))]
     made = []
     for first, end in enumerate(ends):
-        if end < 0:
+        if end < 0 or not barred.isdisjoint(range(first, end + 1)):
             continue
         named = [name for name, _ in lines[first].names]
         for other in range(first + 1, end + 1):
@@ -61,8 +71,13 @@ def candidates(number: int, passage: Passage, worth: Mapping[str, float]) -> lis
                 named += [name for name, _ in lines[other].names]
         names = tuple(name for name in dict.fromkeys(named) if worth.get(name, 0.0) > 0)
         if names:
-            made.append(Candidate(number, first, end, names))
+            section = section_of(passage, lines[first].text)
+            made.append(Candidate(number, first, end, names, section))
     return made
+
+
+def _starts_with(line: Line, names: frozenset[str]) -> bool:
+    return any(name in names and line.text.startswith(name) for name, _ in line.names)
 
 
 def _end(lines: Sequence[Line], first: int) -> int:
@@ -86,6 +101,7 @@ class Cover:
         self._prices = prices
         self._covered = set(covered)
         self._open: set[Group] = set()
+        self._spent: dict[str, int] = {}
         self._candidates: list[Candidate] = []
         self._of_passage: dict[int, list[int]] = {}
         self._of_group: dict[Group, list[int]] = {}
@@ -94,7 +110,9 @@ class Cover:
         self.chosen: dict[Position, None] = {}
         """In the order in which they were chosen."""
 
-    def offer(self, factors: Sequence[float], heads: Mapping[Group, Sequence[str]]) -> None:
+    def offer(
+        self, factors: Sequence[float], heads: Mapping[Group, Sequence[str]], glued: frozenset[str] = frozenset()
+    ) -> None:
         """Put in every quotable line; a passage's factor multiplies the gain of its lines."""
         self._factors = factors
         self._heads = {group: tuple(n for n in names if n in self._worth) for group, names in heads.items()}
@@ -102,7 +120,7 @@ class Cover:
             if not passage.quotable:
                 continue
             start = len(self._candidates)
-            self._candidates += candidates(number, passage, self._worth)
+            self._candidates += candidates(number, passage, self._worth, glued)
             own = list(range(start, len(self._candidates)))
             self._of_passage[number] = own
             if passage.head:
@@ -112,17 +130,15 @@ class Cover:
 
     def take(self, number: int, line: int) -> int:
         """Choose one line whatever it is worth; what it costs in units."""
-        candidate = Candidate(number, line, line, tuple(n for n, _ in self._passages[number].lines[line].names))
+        passage = self._passages[number]
+        names = tuple(name for name, _ in passage.lines[line].names)
+        candidate = Candidate(number, line, line, names, passage.section)
         _, cost = self._rate(candidate)
         self._choose(candidate)
         return cost
 
-    def drop_last(self) -> None:
-        """Give up the line that was chosen last."""
-        self.chosen.popitem()
-
-    def spend(self, units: int) -> int:
-        """Choose lines for so many units; what is left of them."""
+    def spend(self, units: int, section_units: int | None = None) -> int:
+        """Choose lines for so many units, no section getting more than its limit; what is left of them."""
         heap = self._heap
         while heap and units > 0:
             rate, k = heapq.heappop(heap)
@@ -132,11 +148,20 @@ class Cover:
             now, cost = self._rate(candidate)
             if heap and -now > heap[0][0] + SAME and -now > rate + SAME:
                 heapq.heappush(heap, (-now, k))
-            elif cost <= units:
+            elif cost <= units and self._fits_section(candidate, cost, section_units):
                 units -= cost
                 self._choose(candidate)
                 self._offer_again(candidate)
         return units
+
+    def _fits_section(self, candidate: Candidate, cost: int, limit: int | None) -> bool:
+        if limit is None:
+            return True
+        spent = self._spent.get(candidate.section, 0) + cost
+        if spent > limit * SECTION_ROOM:
+            return False
+        self._spent[candidate.section] = spent
+        return True
 
     def _brings_something(self, candidate: Candidate) -> bool:
         return any(name not in self._covered for name in candidate.names)
@@ -151,7 +176,8 @@ class Cover:
         group = (passage.section, passage.head)
         if passage.head and group not in self._open:
             cost += self._prices.heads[group]
-            gain += HEAD_SHARE * sum(self._worth[n] for n in self._heads.get(group, ()) if n not in self._covered)
+            share = TOOL_HEAD_SHARE if passage.from_tool else HEAD_SHARE
+            gain += share * sum(self._worth[n] for n in self._heads.get(group, ()) if n not in self._covered)
         return gain * self._factors[candidate.passage] / cost, cost
 
     def _choose(self, candidate: Candidate) -> None:
@@ -160,9 +186,10 @@ class Cover:
             self.chosen.setdefault((candidate.passage, i))
         self._covered.update(candidate.names)
         group = (passage.section, passage.head)
+        if passage.head and not passage.from_tool:
+            self._covered.update(self._heads.get(group, ()))
         if passage.head and group not in self._open:
             self._open.add(group)
-            self._covered.update(self._heads.get(group, ()))
             for k in self._of_group.get(group, ()):
                 heapq.heappush(self._heap, (-self._rate(self._candidates[k])[0], k))
 

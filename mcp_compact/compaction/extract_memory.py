@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from mcp_compact.compaction.extract_lines import LONG_CHARS, Line, Splitter
 from mcp_compact.compaction.extract_passages import MEMORY, Passage
-from mcp_compact.messages.memory_document import HEADINGS, REQUESTS, STATE, WORKLOG, MemoryDocument, parse
+from mcp_compact.compaction.extract_tasks import is_task
+from mcp_compact.messages.memory_document import HEADINGS, REQUESTS, STATE, TASK, WORKLOG, MemoryDocument, parse
 
 OLD = -1
 """Order of everything that was written before the first record."""
@@ -56,6 +57,8 @@ def summary_passages(summaries: Sequence[str], splitter: Splitter) -> list[Passa
 
 def _of_section(heading: str, body: str, splitter: Splitter) -> Iterator[Passage]:
     for item in _items(body):
+        if heading == TASK and is_task(item.text):
+            continue
         if not item.nested:
             yield Passage(OLD, MEMORY, heading, "", _lines(item.text, splitter), from_tool=item.quoted)
             continue

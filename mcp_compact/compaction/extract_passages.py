@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from mcp_compact.compaction.extract_lines import Line, Splitter
 from mcp_compact.messages.blocks import TextBlock, ToolResultBlock, ToolUseBlock
 from mcp_compact.messages.ids import ToolUseId
-from mcp_compact.messages.memory_document import ERRORS, FILES, REQUESTS, SYSTEM, TASK, WORKFLOW, WORKLOG
+from mcp_compact.messages.memory_document import ERRORS, FILES, LEARNINGS, REQUESTS, RESULTS, SYSTEM, TASK, WORKFLOW, WORKLOG
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.words import users_words
 
@@ -19,6 +20,7 @@ OUTPUT, CHANGED, FILE, FOUND, ERROR, INJECTED = "output", "changed", "file", "fo
 
 WRITTEN = frozenset((USER, ASSISTANT, COMMAND, EDIT, READ, TODO, CALL))
 """What a person or the model wrote: words and calls, not what tools answered."""
+CALLS = frozenset((COMMAND, EDIT, READ, TODO, CALL))
 FROM_TOOLS = frozenset((OUTPUT, CHANGED, FILE, FOUND, ERROR))
 SECTION_OF = {
     USER: REQUESTS, ASSISTANT: WORKLOG, MEMORY: WORKLOG, INJECTED: SYSTEM,
@@ -36,6 +38,13 @@ _TOOL_WORDS = (
 _PATH_KEYS = ("file_path", "filePath", "notebook_path", "path", "absolute_path", "target_file", "filename", "file")
 _OLD_TEXT_KEYS = frozenset(("old_string", "old_str", "oldString", "old_text"))
 """What an edit took away: it is not there any more, so it is not quoted."""
+_RESULT = re.compile(r"\d.*\b(?:pass|fail|ok\b|green|coverage|faster|slower|tests?\b)|\d ?%|\d ?ms\b", re.IGNORECASE)
+_ERROR = re.compile(r"\b(?:error|fail(?:s|ed|ure|ing)?|broken|bug|crash\w*|exception|panic|wrong|revert\w*)\b", re.IGNORECASE)
+_LEARNT = re.compile(
+    r"\b(?:because|since|turns out|root cause|the (?:issue|problem|reason|cause)|actually|note that|so that|means|"
+    r"therefore|instead of|only when|already)\b",
+    re.IGNORECASE,
+)
 LONGEST_PATH_CHARS = 300
 HEAD_CHARS = 120
 
@@ -62,6 +71,16 @@ class Call:
 
     origin: str
     head: str
+
+
+def section_of(passage: Passage, text: str) -> str:
+    """The section of a line; what the model said is told apart by the words it used."""
+    if passage.origin != ASSISTANT:
+        return passage.section
+    for section, cue in ((RESULTS, _RESULT), (ERRORS, _ERROR), (LEARNINGS, _LEARNT)):
+        if cue.search(text):
+            return section
+    return WORKLOG
 
 
 def working_directory(records: Sequence[Record]) -> str:
@@ -124,7 +143,11 @@ def _of_call(
     head = told.split("\n", 1)[0]
     calls[block.id] = Call(origin, head)
     lines = splitter.lines(told)
-    yield _passage(order, origin, head if origin != TODO else "", lines)
+    if origin == TODO:
+        # Lists and tasks are read as a whole elsewhere; a plan is text like any other.
+        yield Passage(order, TODO, TASK, "", lines, quotable="plan" in block.name.lower() and len(lines) > 1)
+    else:
+        yield _passage(order, origin, head, lines)
 
 
 def call_text(block: ToolUseBlock) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from mcp_compact.compaction.identifiers import identifiers
 from mcp_compact.messages.weights import CountUnits
 from mcp_compact.messages.words import sentences, standing_instructions
 
@@ -15,7 +16,9 @@ REQUEST_SHARE = 0.25
 """Of the budget, for messages that hold no standing instruction."""
 STANDING_SHARE = 0.6
 """Of the budget, for standing instructions."""
-BULLET_CHARS = "- \n"
+SMALL_TALK_CHARS = 40
+NEWEST = 4
+"""Messages that are kept however little they say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,13 @@ def requests(messages: Iterable[str]) -> list[Request]:
             key = request.text.casefold()
             found.pop(key, None)
             found[key] = request
-    return list(found.values())
+    made = list(found.values())
+    return [r for r in made[:-NEWEST] if not _is_small_talk(r)] + made[-NEWEST:]
+
+
+def _is_small_talk(request: Request) -> bool:
+    """Short, no rule, no name in it: `are you sure?`, `run it`. It says nothing once it is answered."""
+    return not request.standing and len(request.text) <= SMALL_TALK_CHARS and not identifiers(request.text)
 
 
 def _of_message(message: str) -> list[Request]:
@@ -64,16 +73,21 @@ def _beginning(message: str) -> str:
     return text[: cut if cut > 0 else 2 * BEGINNING_CHARS] + " …"
 
 
-def within(found: Sequence[Request], budget_units: int, count: CountUnits) -> list[str]:
-    """The bullets that fit, old to new: standing ones first of all, then the newest, the first, and the rest backwards."""
+def within(found: Sequence[Request], budget_units: int, limit_units: int, count: CountUnits) -> list[str]:
+    """The bullets that fit, old to new: standing ones first of all, then the newest, the first, and the rest backwards.
+
+    Together they cost no more than their shares of the budget, and than `limit_units`.
+    """
     units = count([f"- {request.text}\n" for request in found])
     order = sorted(range(len(found)), key=lambda i: (not found[i].standing, _rank(i, len(found))))
     left = {True: int(budget_units * STANDING_SHARE), False: int(budget_units * REQUEST_SHARE)}
+    together = limit_units
     taken = set()
     for i in order:
         kind = found[i].standing
-        if units[i] <= left[kind]:
+        if units[i] <= min(left[kind], together):
             left[kind] -= units[i]
+            together -= units[i]
             taken.add(i)
     return [found[i].text for i in sorted(taken)]
 

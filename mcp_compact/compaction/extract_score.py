@@ -6,13 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from mcp_compact.compaction.extract_passages import EDIT, FILE, FOUND, MEMORY, OUTPUT, USER, WRITTEN, Passage
-from mcp_compact.compaction.identifiers import CODE, HASH, NUMBER, QUOTED, SYMBOL
+from mcp_compact.compaction.extract_passages import CALLS, EDIT, FILE, FOUND, MEMORY, OUTPUT, USER, WRITTEN, Passage
 
-WEIGHTS = dict(bias=-0.5885, k_symbol=0.082, k_number=-0.393, k_hash=-0.704, k_code=-1.349, k_quoted=-0.19,
-    logn=0.130, logment=0.091, lognN=0.264, lastmsg=-0.348, written=0.621, nwritten=0.087, lastw=0.270,
-    n_user=1.171, l_edit=-0.447, n_output=-0.394, n_file=-0.122, l_file=0.118, n_found=-0.230, summ=0.626,
-    len=0.822, len2=-0.165, single=-0.366)
+WEIGHTS = dict(bias=0.098, k_hash=-0.752, k_number=-0.5, k_code=-0.846, k_quoted=-0.24, k_symbol=0.004, logn=0.154,
+    lognN=0.286, logment=0.092, lastmsg=-0.295, lastw=0.342, written=0.363, nwritten=0.021, len=0.641, len2=-0.136,
+    single=-0.42, summ=0.74, n_file=-0.275, n_found=-0.196, n_output=-0.4, n_user=1.279, l_edit=-0.55, l_file=0.69)
+GAMMA = 1.0
 NEVER_WRITTEN = 6.0
 AGE_CHARS = 2000
 FADE_CHARS = 16_000
@@ -32,6 +31,8 @@ class Evidence:
     last_file_at: int = -1
     by_origin: dict[str, int] = field(default_factory=dict)
     kept: bool = False
+    apart: bool = False
+    """Did it stand anywhere but at the start of a line of a call?"""
 
 
 def gather(passages: Sequence[Passage], kept_from: int) -> tuple[dict[str, Evidence], int]:
@@ -44,6 +45,7 @@ def gather(passages: Sequence[Passage], kept_from: int) -> tuple[dict[str, Evide
     for passage in passages:
         origin, order = passage.origin, passage.order
         written = origin in WRITTEN
+        in_call = origin in CALLS
         for line in passage.lines:
             at += len(line.text) + 1
             for name, kind in line.names:
@@ -51,6 +53,8 @@ def gather(passages: Sequence[Passage], kept_from: int) -> tuple[dict[str, Evide
                 if own is None:
                     own = found[name] = Evidence(kind)
                 own.mentions += 1
+                if not in_call or not line.text.startswith(name):
+                    own.apart = True
                 if written:
                     own.last_written_at = at
                 if origin == EDIT:
@@ -67,9 +71,17 @@ def gather(passages: Sequence[Passage], kept_from: int) -> tuple[dict[str, Evide
     return found, at
 
 
-def worth(gathered: tuple[dict[str, Evidence], int], records: int) -> dict[str, float]:
+def glued(evidence: dict[str, Evidence]) -> frozenset[str]:
+    """Names that only ever stood at the start of a line of a call.
+
+    In a stored call the line break before them is the letter n of an escape, so a search of the
+    transcript for the name does not find it: such a line cannot be checked, and is not quoted.
+    """
+    return frozenset(name for name, own in evidence.items() if not own.apart)
+
+
+def worth(evidence: dict[str, Evidence], records: int, total_chars: int) -> dict[str, float]:
     """Likelihood of being needed times rarity, for every name that does not stay in the context anyway."""
-    evidence, total_chars = gathered
     total_records = max(1, records)
     w = WEIGHTS
     made: dict[str, float] = {}
@@ -78,7 +90,7 @@ def worth(gathered: tuple[dict[str, Evidence], int], records: int) -> dict[str, 
             made[name] = 0.0
             continue
         z = _score(name, own, total_records, total_chars, w)
-        made[name] = math.log(1 + total_records / own.records) / (1 + math.exp(-z))
+        made[name] = math.log(1 + total_records / own.records) / (1 + math.exp(-z))**GAMMA
     return made
 
 

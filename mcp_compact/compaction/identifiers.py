@@ -24,14 +24,14 @@ _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,9}$")
 _HEX = re.compile(r"(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}")
 _NUMBER = re.compile(r"v?\d+(?:\.\d+){1,3}|\d{3,12}")
 _CODE = re.compile(r"[A-Z]{2,}[-_]?\d{2,}|[A-Z]\d{3,4}|0x[0-9a-fA-F]{2,16}|#\d{1,6}")
-_WORDS = re.compile(r"[A-Za-z_]\w*", re.A)
+_WORDS = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _SYMBOL = re.compile(
-    r"_?[a-z0-9]+_[a-z0-9_]*[a-z0-9]|_?[A-Z][A-Z0-9]*_[A-Z0-9_]+|[a-z]+[a-z0-9]*[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*", re.A
+    r"_?[a-z0-9]+_[a-z0-9_]*[a-z0-9]|_?[A-Z][A-Z0-9]*_[A-Z0-9_]+|[a-z]+[a-z0-9]*[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*", re.ASCII
 )
 _KEBAB = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+){2,}")
 _FLAG = re.compile(r"--[a-z][a-z0-9\-]{2,}")
-_DOTTED = re.compile(r"(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w{2,}", re.A)
-_QUALIFIED = re.compile(r"(?:[A-Za-z_]\w*(?:::|->|#))+[A-Za-z_]\w+", re.A)
+_DOTTED = re.compile(r"(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w{2,}", re.ASCII)
+_QUALIFIED = re.compile(r"(?:[A-Za-z_]\w*(?:::|->|#))+[A-Za-z_]\w+", re.ASCII)
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 
 Names = tuple[tuple[str, str], ...]

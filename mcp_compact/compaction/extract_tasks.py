@@ -1,0 +1,115 @@
+"""What is still to be done: the newest state of to-do lists, tasks and plans in the calls of any harness."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from mcp_compact.messages.blocks import ToolUseBlock
+from mcp_compact.messages.ids import ToolUseId
+from mcp_compact.messages.memory_document import TASK, MemoryDocument
+from mcp_compact.messages.message import Record
+
+DONE = frozenset(("completed", "done", "complete", "finished", "closed"))
+GONE = frozenset(("deleted", "cancelled", "canceled", "removed"))
+DONE_SHOWN = 3
+"""So many finished tasks, the newest, stay beside the open ones: they tell where the work stands."""
+OPEN_SHOWN = 30
+
+_TEXT_KEYS = ("content", "step", "subject", "title", "description", "text", "task")
+_NUMBER = re.compile(r"[Tt]ask #?(\d{1,6})\b")
+_LINE = re.compile(r"(?:#(\d{1,6}) )?\[([a-z_ ]{2,20})\] (\S.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    text: str
+    status: str
+    number: str = ""
+    """The harness's own number of it; empty where its list has none."""
+
+    @property
+    def line(self) -> str:
+        """As a memory says it: `#3 [in_progress] Fix the parser`."""
+        return f"{f'#{self.number} ' if self.number else ''}[{self.status}] {self.text}"
+
+
+def tasks(records: Sequence[Record], previous: MemoryDocument | None = None) -> list[Task]:
+    """The tasks as they stand after these records, old to new; gone ones left out."""
+    now = {str(i): task for i, task in enumerate(_remembered(previous))}
+    made: dict[ToolUseId, Task] = {}
+    for record in records:
+        for call in record.calls:
+            now = _after_call(call, now, made)
+        for result in record.results:
+            created = made.pop(result.tool_use_id, None)
+            if created is not None and not result.is_error:
+                match = _NUMBER.search(result.text[:200])
+                task = replace(created, number=match[1] if match else "")
+                now[f"#{task.number}" if match else task.text] = task
+    return [task for task in now.values() if task.status not in GONE]
+
+
+def task_lines(found: Sequence[Task]) -> list[str]:
+    """The open tasks, and the last finished ones, in their order."""
+    done = [task for task in found if task.status in DONE][-DONE_SHOWN:]
+    still = [task for task in found if task.status not in DONE][:OPEN_SHOWN]
+    shown = {id(task) for task in (*done, *still)}
+    return [task.line for task in found if id(task) in shown] if still else []
+
+
+def is_task(text: str) -> bool:
+    """Is this a task as `Task.line` writes it?"""
+    return _LINE.fullmatch(text.strip()) is not None
+
+
+def _remembered(previous: MemoryDocument | None) -> Iterable[Task]:
+    for raw in previous.body(TASK).splitlines() if previous else ():
+        match = _LINE.fullmatch(raw.strip().removeprefix("- "))
+        if match:
+            yield Task(match[3], match[2], match[1] or "")
+
+
+def _after_call(call: ToolUseBlock, now: dict[str, Task], made: dict[ToolUseId, Task]) -> dict[str, Task]:
+    if not isinstance(call.input, Mapping):
+        return now
+    listed = next((found for value in call.input.values() if (found := _listed(value))), None)
+    if listed is not None:
+        return {str(i): task for i, task in enumerate(listed)}
+    name = call.name.lower()
+    if "taskcreate" in name or "create_task" in name:
+        text = _text(call.input)
+        if text:
+            made[call.id] = Task(text, "pending")
+    elif "taskupdate" in name or "update_task" in name:
+        _update(call.input, now)
+    return now
+
+
+def _listed(value: object) -> list[Task]:
+    """The tasks of a list in which every item has a text and a status; empty where it is no such list."""
+    if not isinstance(value, Sequence) or isinstance(value, str) or not value:
+        return []
+    found = []
+    for item in value:
+        if not isinstance(item, Mapping) or not isinstance(item.get("status"), str) or not _text(item):
+            return []
+        found.append(Task(_text(item), item["status"].strip().lower() or "pending"))
+    return found
+
+
+def _text(item: Mapping[str, object]) -> str:
+    for key in _TEXT_KEYS:
+        value = item.get(key)
+        if isinstance(value, str) and value.strip():
+            return " ".join(value.split())[:300]
+    return ""
+
+
+def _update(input_: Mapping[str, object], now: dict[str, Task]) -> None:
+    number = str(input_.get("taskId") or input_.get("task_id") or input_.get("id") or "").lstrip("#")
+    status = input_.get("status")
+    for key, task in now.items():
+        if number and task.number == number and isinstance(status, str) and status:
+            now[key] = replace(task, status=status.strip().lower())
