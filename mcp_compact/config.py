@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,19 @@ from typing import Any, TypeVar
 
 from mcp_compact.compaction.policy import MemoryPolicy, MicroPolicy, Policy, SessionMemoryCompactConfig, levels
 from mcp_compact.errors import CallerError
+from mcp_compact.settings_table import PROVIDERS_KEYS, SETTINGS, SUMMARIZERS
+
+__all__ = [
+    "FALSY",
+    "SETTINGS",
+    "TRUTHY",
+    "LlmSettings",
+    "Settings",
+    "default_db",
+    "effective",
+    "is_truthy",
+    "load_settings",
+]
 
 PREFIX = "MCP_COMPACT_"
 TRUTHY = ("1", "true", "yes", "on")
@@ -23,65 +37,14 @@ SHOWN = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """One environment variable: its name, what kind of value it takes, its default and what it does."""
+class LlmSettings:
+    """How the model that writes summaries is reached. Whether it is asked, `Settings.summarizers` says."""
 
-    name: str
-    kind: str
-    default: str
-    text: str
-    historic: tuple[str, ...] = ()
-
-
-SETTINGS: tuple[Setting, ...] = (
-    Setting("MCP_COMPACT_DB", "path", "in the user's data directory", "The archive's file."),
-    Setting(
-        "MCP_COMPACT_ROOTS",
-        "folders",
-        "working directory, its transcript folders",
-        "Folders whose files may be read by path over stdio, separated as in PATH.",
-    ),
-    Setting("MCP_COMPACT_SCOPE", "project, all", "project", "Whether lookups stay in the current project."),
-    Setting("MCP_COMPACT_AT", "60% or tokens", "window - 33000", "Where compaction is due."),
-    Setting("MCP_COMPACT_CONTEXT_WINDOW", "tokens", "by session, else 200000", "Window of sessions that state none."),
-    Setting(
-        "MCP_COMPACT_FLAG_SESSION_MEMORY", "flag", "on", "Extraction of session memory.", ("TENGU_SESSION_MEMORY",)
-    ),
-    Setting("MCP_COMPACT_FLAG_SM_COMPACT", "flag", "on", "Session-memory compaction.", ("TENGU_SM_COMPACT",)),
-    Setting("ENABLE_CLAUDE_CODE_SM_COMPACT", "flag", "", "Truthy: session-memory compaction is on, whatever else."),
-    Setting("DISABLE_CLAUDE_CODE_SM_COMPACT", "flag", "", "Truthy: it is off, unless enabled by the former."),
-    Setting(
-        "MCP_COMPACT_SM_COMPACT_CONFIG",
-        "JSON object",
-        "{}",
-        "min_tokens, min_text_block_messages and max_tokens of the kept tail (snake or camel case).",
-        ("TENGU_SM_COMPACT_CONFIG",),
-    ),
-    Setting("MCP_COMPACT_SM_MIN_TOKENS", "tokens", "10000", "The kept tail reaches back at least so far."),
-    Setting("MCP_COMPACT_SM_MIN_TEXT_BLOCK_MESSAGES", "messages", "5", "And over so many messages with text."),
-    Setting("MCP_COMPACT_SM_MAX_TOKENS", "tokens", "40000", "But no further once it holds so much."),
-    Setting("MCP_COMPACT_MEMORY_TOKENS", "tokens", "12000", "Size of the session memory."),
-    Setting("MCP_COMPACT_MEMORY_SECTION_TOKENS", "tokens", "2000", "Size of one section of it."),
-    Setting("MCP_COMPACT_MEMORY_FIRST_TOKENS", "tokens", "10000", "Session memory is first due at so many tokens."),
-    Setting("MCP_COMPACT_MEMORY_STEP_TOKENS", "tokens", "5000", "And again after so many more."),
-    Setting("MCP_COMPACT_MEMORY_STEP_CALLS", "calls", "3", "If so many tools were called meanwhile."),
-    Setting("MCP_COMPACT_MICRO_TOOLS", "names, globs", "", "More tools whose old results may be cleared."),
-    Setting("MCP_COMPACT_MICRO_EXCLUDE", "names, globs", "", "Tools whose results are never cleared."),
-    Setting("MCP_COMPACT_MICRO_OLDER_THAN_MINUTES", "minutes", "60", "Age from which results are cleared."),
-    Setting("MCP_COMPACT_MICRO_KEEP", "results", "5", "So many newest results stay."),
-    Setting("MCP_COMPACT_MICRO_MEDIA_TOKENS", "tokens", "2000", "Media of at least this size may be cleared."),
-    Setting("MCP_COMPACT_MIN_GAIN_PERCENT", "percent", "5", "A compaction that frees less is not done."),
-    Setting("MCP_COMPACT_REQUIRE_INSTRUCTIONS", "flag", "on", "Add standing instructions that would be lost."),
-    Setting(
-        "MCP_COMPACT_SYNCHRONOUS", "normal, full", "normal", "`full` survives a power loss; appends cost a disk flush."
-    ),
-    Setting("MCP_COMPACT_PAGE_TOKENS", "tokens", "18000", "Size of one page of messages."),
-    Setting("MCP_COMPACT_MAX_FILE_MB", "megabytes", "1024", "Largest transcript that is imported."),
-    Setting("MCP_COMPACT_HOOKS", "path", "", "JSON file of the commands that run around a compaction."),
-    Setting("MCP_COMPACT_HOOK_TIMEOUT_S", "seconds", "10", "What one hook may take, unless the file says otherwise."),
-    Setting("MCP_COMPACT_HOOK_ENTRY_POINTS", "flag", "on", "Hooks that installed Python packages offer."),
-    Setting("MCP_COMPACT_LOG_LEVEL", "level", "WARNING", "What is logged to stderr."),
-)
+    model: str = ""
+    base_url: str = ""
+    api_key: str = field(default="", repr=False)
+    timeout_s: int = 120
+    max_tokens: int = 12_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +63,9 @@ class Settings:
     hooks: Path | None = None
     hook_timeout_s: int = 10
     hook_entry_points: bool = True
+    summarizers: tuple[str, ...] = ("agent",)
+    """Who is asked for a summary, in this order."""
+    llm: LlmSettings = field(default_factory=LlmSettings)
     log_level: str = "WARNING"
     warnings: tuple[str, ...] = ()
     historic: tuple[str, ...] = ()
@@ -132,6 +98,8 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         hooks=_hooks(reader),
         hook_timeout_s=reader.number("MCP_COMPACT_HOOK_TIMEOUT_S", 10),
         hook_entry_points=reader.flag("MCP_COMPACT_HOOK_ENTRY_POINTS", default=True),
+        summarizers=_summarizers(reader),
+        llm=_llm(reader),
         log_level=reader.choice("MCP_COMPACT_LOG_LEVEL", ("WARNING", "DEBUG", "INFO", "ERROR", "CRITICAL")),
     )
     reader.unknown_names()
@@ -338,6 +306,31 @@ def _memory(reader: _Reader) -> MemoryPolicy:
     )
 
 
+def _summarizers(reader: _Reader) -> tuple[str, ...]:
+    name = "MCP_COMPACT_SUMMARIZERS"
+    given = [part.lower() for part in _names(reader.text(name))]
+    for part in given:
+        if part not in SUMMARIZERS:
+            reader.warn(f"{name}: {part[:SHOWN]!r} is none of {', '.join(SUMMARIZERS)}")
+    known = [part for part in given if part in SUMMARIZERS]
+    return tuple(dict.fromkeys(known)) or ("agent",)
+
+
+def _llm(reader: _Reader) -> LlmSettings:
+    default = LlmSettings()
+    model, base_url = reader.text("MCP_COMPACT_LLM_MODEL"), reader.text("MCP_COMPACT_LLM_BASE_URL")
+    # A provider's own key goes to that provider's own address only.
+    usual = () if base_url else PROVIDERS_KEYS.get(model.partition(":")[0], ())
+    keys = (reader.environ.get(name, "").strip() for name in usual)
+    return LlmSettings(
+        model,
+        base_url,
+        reader.text("MCP_COMPACT_LLM_API_KEY") or next((key for key in keys if key), ""),
+        reader.number("MCP_COMPACT_LLM_TIMEOUT_S", default.timeout_s),
+        reader.number("MCP_COMPACT_LLM_MAX_TOKENS", default.max_tokens),
+    )
+
+
 def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
@@ -391,5 +384,11 @@ def effective(settings: Settings) -> dict[str, object]:
         "MCP_COMPACT_HOOKS": None if settings.hooks is None else str(settings.hooks),
         "MCP_COMPACT_HOOK_TIMEOUT_S": settings.hook_timeout_s,
         "MCP_COMPACT_HOOK_ENTRY_POINTS": settings.hook_entry_points,
+        "MCP_COMPACT_SUMMARIZERS": list(settings.summarizers),
+        "MCP_COMPACT_LLM_MODEL": settings.llm.model or None,
+        "MCP_COMPACT_LLM_BASE_URL": re.sub(r"//[^/@]*@", "//***@", settings.llm.base_url) or None,
+        "MCP_COMPACT_LLM_API_KEY": "set" if settings.llm.api_key else "not set",
+        "MCP_COMPACT_LLM_TIMEOUT_S": settings.llm.timeout_s,
+        "MCP_COMPACT_LLM_MAX_TOKENS": settings.llm.max_tokens,
         "MCP_COMPACT_LOG_LEVEL": settings.log_level,
     }

@@ -241,6 +241,68 @@ def test_a_bad_place_for_compaction_is_ignored_and_warned_of(bad: str) -> None:
     assert len(settings.warnings) == 1
 
 
+# --- who writes summaries
+
+
+def test_the_calling_agent_writes_summaries_and_no_key_in_the_environment_changes_that() -> None:
+    settings = load(OPENAI_API_KEY="sk-1", ANTHROPIC_API_KEY="sk-2", MCP_COMPACT_LLM_API_KEY="sk-3")
+    assert settings.summarizers == ("agent",)
+    assert settings.llm.model == ""
+    assert load(OPENAI_API_KEY="sk-1").llm.api_key == ""
+
+
+def test_writers_are_asked_in_the_order_given_and_unknown_ones_are_warned_of() -> None:
+    settings = load(MCP_COMPACT_SUMMARIZERS=" Provider, sampling,agent, provider,")
+    assert settings.summarizers == ("provider", "sampling", "agent")
+    assert settings.warnings == ()
+    odd = load(MCP_COMPACT_SUMMARIZERS="oracle, provider")
+    assert odd.summarizers == ("provider",)
+    assert "'oracle'" in odd.warnings[0]
+    assert load(MCP_COMPACT_SUMMARIZERS="oracle").summarizers == ("agent",)
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("anthropic:claude-haiku-4-5", "ANTHROPIC_API_KEY"),
+        ("openai:gpt-5-mini", "OPENAI_API_KEY"),
+        ("google:gemini-3-flash", "GOOGLE_API_KEY"),
+        ("google:gemini-3-flash", "GEMINI_API_KEY"),
+    ],
+)
+def test_a_providers_usual_key_serves_where_no_own_one_is_set(model: str, name: str) -> None:
+    assert load(MCP_COMPACT_LLM_MODEL=model, **{name: " sk-usual "}).llm.api_key == "sk-usual"
+    both = load(MCP_COMPACT_LLM_MODEL=model, MCP_COMPACT_LLM_API_KEY="sk-own", **{name: "sk-usual"})
+    assert both.llm.api_key == "sk-own"
+
+
+def test_a_providers_usual_key_goes_to_no_other_provider_and_no_other_address() -> None:
+    keys = {"OPENAI_API_KEY": "sk-1", "ANTHROPIC_API_KEY": "sk-2"}
+    assert load(MCP_COMPACT_LLM_MODEL="google:gemini-3-flash", **keys).llm.api_key == ""
+    assert load(MCP_COMPACT_LLM_MODEL="openai-compatible:qwen3", **keys).llm.api_key == ""
+    elsewhere = load(MCP_COMPACT_LLM_MODEL="openai:gpt-5-mini", MCP_COMPACT_LLM_BASE_URL="http://box:1/v1", **keys)
+    assert elsewhere.llm.api_key == ""
+
+
+def test_no_secret_of_the_writer_is_ever_shown() -> None:
+    settings = load(MCP_COMPACT_LLM_API_KEY="sk-hidden", MCP_COMPACT_LLM_BASE_URL="https://me:hush@gate.example/v1")
+    assert effective(settings)["MCP_COMPACT_LLM_API_KEY"] == "set"
+    assert effective(load())["MCP_COMPACT_LLM_API_KEY"] == "not set"
+    assert "gate.example" in str(effective(settings))
+    for secret in ("sk-hidden", "hush"):
+        assert secret not in str(effective(settings))
+        assert secret not in str(settings.warnings)
+    assert "sk-hidden" not in repr(settings)
+
+
+def test_the_writers_limits_are_read() -> None:
+    llm = load(MCP_COMPACT_LLM_TIMEOUT_S="7", MCP_COMPACT_LLM_MAX_TOKENS="900").llm
+    assert (llm.timeout_s, llm.max_tokens) == (7, 900)
+    bad = load(MCP_COMPACT_LLM_TIMEOUT_S="0", MCP_COMPACT_LLM_MAX_TOKENS="all")
+    assert (bad.llm.timeout_s, bad.llm.max_tokens) == (120, 12_000)
+    assert len(bad.warnings) == 2
+
+
 def test_an_unknown_name_is_warned_of_with_the_nearest_known_one() -> None:
     (warning,) = load(MCP_COMPACT_SM_MIN_TOKEN="5").warnings
     assert "MCP_COMPACT_SM_MIN_TOKENS" in warning

@@ -1,0 +1,94 @@
+"""Every setting in one table: what the environment may hold, for the reader of it and for the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+SUMMARIZERS = ("agent", "provider", "sampling")
+PROVIDERS_KEYS: Mapping[str, tuple[str, ...]] = {
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+    "openai": ("OPENAI_API_KEY",),
+}
+"""Where a provider's users usually keep its key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One environment variable: its name, what kind of value it takes, its default and what it does."""
+
+    name: str
+    kind: str
+    default: str
+    text: str
+    historic: tuple[str, ...] = ()
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("MCP_COMPACT_DB", "path", "in the user's data directory", "The archive's file."),
+    Setting(
+        "MCP_COMPACT_ROOTS",
+        "folders",
+        "working directory, its transcript folders",
+        "Folders whose files may be read by path over stdio, separated as in PATH.",
+    ),
+    Setting("MCP_COMPACT_SCOPE", "project, all", "project", "Whether lookups stay in the current project."),
+    Setting("MCP_COMPACT_AT", "60% or tokens", "window - 33000", "Where compaction is due."),
+    Setting("MCP_COMPACT_CONTEXT_WINDOW", "tokens", "by session, else 200000", "Window of sessions that state none."),
+    Setting(
+        "MCP_COMPACT_FLAG_SESSION_MEMORY", "flag", "on", "Extraction of session memory.", ("TENGU_SESSION_MEMORY",)
+    ),
+    Setting("MCP_COMPACT_FLAG_SM_COMPACT", "flag", "on", "Session-memory compaction.", ("TENGU_SM_COMPACT",)),
+    Setting("ENABLE_CLAUDE_CODE_SM_COMPACT", "flag", "", "Truthy: session-memory compaction is on, whatever else."),
+    Setting("DISABLE_CLAUDE_CODE_SM_COMPACT", "flag", "", "Truthy: it is off, unless enabled by the former."),
+    Setting(
+        "MCP_COMPACT_SM_COMPACT_CONFIG",
+        "JSON object",
+        "{}",
+        "min_tokens, min_text_block_messages and max_tokens of the kept tail (snake or camel case).",
+        ("TENGU_SM_COMPACT_CONFIG",),
+    ),
+    Setting("MCP_COMPACT_SM_MIN_TOKENS", "tokens", "10000", "The kept tail reaches back at least so far."),
+    Setting("MCP_COMPACT_SM_MIN_TEXT_BLOCK_MESSAGES", "messages", "5", "And over so many messages with text."),
+    Setting("MCP_COMPACT_SM_MAX_TOKENS", "tokens", "40000", "But no further once it holds so much."),
+    Setting("MCP_COMPACT_MEMORY_TOKENS", "tokens", "12000", "Size of the session memory."),
+    Setting("MCP_COMPACT_MEMORY_SECTION_TOKENS", "tokens", "2000", "Size of one section of it."),
+    Setting("MCP_COMPACT_MEMORY_FIRST_TOKENS", "tokens", "10000", "Session memory is first due at so many tokens."),
+    Setting("MCP_COMPACT_MEMORY_STEP_TOKENS", "tokens", "5000", "And again after so many more."),
+    Setting("MCP_COMPACT_MEMORY_STEP_CALLS", "calls", "3", "If so many tools were called meanwhile."),
+    Setting("MCP_COMPACT_MICRO_TOOLS", "names, globs", "", "More tools whose old results may be cleared."),
+    Setting("MCP_COMPACT_MICRO_EXCLUDE", "names, globs", "", "Tools whose results are never cleared."),
+    Setting("MCP_COMPACT_MICRO_OLDER_THAN_MINUTES", "minutes", "60", "Age from which results are cleared."),
+    Setting("MCP_COMPACT_MICRO_KEEP", "results", "5", "So many newest results stay."),
+    Setting("MCP_COMPACT_MICRO_MEDIA_TOKENS", "tokens", "2000", "Media of at least this size may be cleared."),
+    Setting("MCP_COMPACT_MIN_GAIN_PERCENT", "percent", "5", "A compaction that frees less is not done."),
+    Setting("MCP_COMPACT_REQUIRE_INSTRUCTIONS", "flag", "on", "Add standing instructions that would be lost."),
+    Setting(
+        "MCP_COMPACT_SYNCHRONOUS", "normal, full", "normal", "`full` survives a power loss; appends cost a disk flush."
+    ),
+    Setting("MCP_COMPACT_PAGE_TOKENS", "tokens", "18000", "Size of one page of messages."),
+    Setting("MCP_COMPACT_MAX_FILE_MB", "megabytes", "1024", "Largest transcript that is imported."),
+    Setting("MCP_COMPACT_HOOKS", "path", "", "JSON file of the commands that run around a compaction."),
+    Setting("MCP_COMPACT_HOOK_TIMEOUT_S", "seconds", "10", "What one hook may take, unless the file says otherwise."),
+    Setting("MCP_COMPACT_HOOK_ENTRY_POINTS", "flag", "on", "Hooks that installed Python packages offer."),
+    Setting(
+        "MCP_COMPACT_SUMMARIZERS", "agent, provider, sampling", "agent", "Who is asked for a summary, in this order."
+    ),
+    Setting("MCP_COMPACT_LLM_MODEL", "provider:model", "", "The model that the writer `provider` asks."),
+    Setting(
+        "MCP_COMPACT_LLM_BASE_URL",
+        "address",
+        "the provider's own",
+        "Where it is reached, e.g. `http://127.0.0.1:8080/v1`.",
+    ),
+    Setting(
+        "MCP_COMPACT_LLM_API_KEY",
+        "key",
+        "",
+        "Its key. Else, at the provider's own address, the provider's usual variable.",
+    ),
+    Setting("MCP_COMPACT_LLM_TIMEOUT_S", "seconds", "120", "Limit for a summary with all its tries."),
+    Setting("MCP_COMPACT_LLM_MAX_TOKENS", "tokens", "12000", "What it may write at most."),
+    Setting("MCP_COMPACT_LOG_LEVEL", "level", "WARNING", "What is logged to stderr."),
+)
