@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_compact.adapters.sqlite import connection, operations
+from mcp_compact.adapters.sqlite import connection, filesystem, operations
 from mcp_compact.adapters.sqlite.connection import check_point, connect, writing
 from mcp_compact.adapters.sqlite.filesystem import shared_kind
 from mcp_compact.adapters.sqlite.migrations import APPLICATION_ID, migrate, schema_versions
@@ -115,7 +115,7 @@ def test_shared_folders_are_told_by_their_mount(place, kind):
 
 
 def test_on_a_shared_folder_there_is_no_wal(path, monkeypatch):
-    monkeypatch.setattr(connection.filesystem, "shared_kind", lambda _: "nfs4")
+    monkeypatch.setattr(filesystem, "shared_kind", lambda _: "nfs4")
     conn = connect(path)
     assert conn.journal_mode == "truncate"
     assert conn.execute("PRAGMA synchronous").fetchone() == (2,)

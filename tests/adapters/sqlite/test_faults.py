@@ -118,8 +118,8 @@ def _write_memory(conn: sqlite3.Connection) -> object:
     return operations.write_memory(conn, KEY, "# M", MessageUuid("r3"), "agent", 5)
 
 
-def _note(conn: sqlite3.Connection) -> object:
-    return operations.note(conn, KEY, decline="gain_too_small", attempt="x")
+def _note(conn: sqlite3.Connection) -> None:
+    operations.note(conn, KEY, decline="gain_too_small", attempt="x")
 
 
 def prepare_archive(path: Path) -> StoppingConnection:

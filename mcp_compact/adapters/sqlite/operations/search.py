@@ -26,21 +26,24 @@ READ_SECONDS = 1.0
 _MAX_ID = (1 << 63) - 1
 # S608: the columns are this package's own.
 _COLUMNS = f"SELECT r.id, s.session_id, {WHOLE}"
-_FROM = (
-    "FROM record r CROSS JOIN session s ON s.id = r.session JOIN body b ON b.id = r.body_id "
-    "WHERE s.namespace = :namespace AND (:session_id IS NULL OR s.session_id = :session_id) "
-    "AND (:cwd IS NULL OR s.cwd = :cwd) "
+_OURS = "s.namespace = :namespace AND (:session_id IS NULL OR s.session_id = :session_id) AND (:cwd IS NULL OR s.cwd = :cwd)"
+_READ = (
+    f"{_COLUMNS} FROM record r CROSS JOIN session s ON s.id = r.session JOIN body b ON b.id = r.body_id "
+    f"WHERE r.id > :after AND r.id < :before AND {_OURS} ORDER BY r.id DESC"
 )
-_SCAN_ALL = f"{_COLUMNS} {_FROM} AND r.id > :after AND r.id < :before ORDER BY r.id DESC"
-_SCAN_ONE = (
-    f"{_COLUMNS} FROM record r JOIN session s ON s.id = r.session JOIN body b ON b.id = r.body_id "  # noqa: S608
-    "WHERE r.session = (SELECT id FROM session WHERE namespace = :namespace AND session_id = :session_id) "
-    "AND (:cwd IS NULL OR s.cwd = :cwd) AND r.id > :after AND r.id < :before ORDER BY r.session DESC, r.seq DESC"
+_READ_SESSION = (
+    f"{_COLUMNS} FROM session s CROSS JOIN record r ON r.session = s.id JOIN body b ON b.id = r.body_id "
+    f"WHERE {_OURS} AND r.id > :after AND r.id < :before ORDER BY r.seq DESC"
 )
 _INDEXED = (
     f"{_COLUMNS} FROM fts f CROSS JOIN record r ON r.id = f.rowid JOIN session s ON s.id = r.session "
-    "JOIN body b ON b.id = r.body_id WHERE f.fts MATCH :expression AND f.rowid < :before AND s.namespace = :namespace "
-    "AND (:session_id IS NULL OR s.session_id = :session_id) AND (:cwd IS NULL OR s.cwd = :cwd) ORDER BY f.rowid DESC"
+    "JOIN body b ON b.id = r.body_id WHERE f.fts MATCH :expression AND f.rowid > :oldest AND f.rowid < :before "
+    f"AND {_OURS} ORDER BY f.rowid DESC"
+)
+# Ids grow with seq, so a session's records lie between two of them.
+_SPAN = (
+    "SELECT min(r.id), max(r.id) FROM session s JOIN record r ON r.session = s.id AND r.seq IN (1, s.last_seq) "
+    "WHERE s.namespace = :namespace AND s.session_id = :session_id"
 )
 
 
@@ -125,20 +128,22 @@ def search(conn: sqlite3.Connection, namespace: str, query: SearchQuery) -> Foun
 
 
 def _look_everywhere(work: _Search, query: SearchQuery) -> None:
-    expression = work.query.expression
-    indexed = work.conn.execute("SELECT indexed_record FROM archive").fetchone()[0] if expression else 0
-    before = _MAX_ID if query.before is None else min(query.before, _MAX_ID)
+    conn, expression = work.conn, work.query.expression
+    indexed = conn.execute("SELECT indexed_record FROM archive").fetchone()[0] if expression else 0
     given = {
         "namespace": work.namespace,
         "session_id": None if query.session_id is None else safe_id(query.session_id),
         "cwd": None if query.cwd is None else well_formed(query.cwd),
-        "before": before,
-        "after": indexed,
-        "expression": expression,
     }
+    oldest, newest = conn.execute(_SPAN, given).fetchone() if query.session_id is not None else (1, _MAX_ID - 1)
+    if oldest is None:
+        return
+    before = newest + 1 if query.before is None else min(query.before, newest + 1)
     if before > indexed + 1:
-        work.look(work.conn.execute(_SCAN_ALL if query.session_id is None else _SCAN_ONE, given))
+        sql = _READ if query.session_id is None else _READ_SESSION
+        work.look(conn.execute(sql, {**given, "after": indexed, "before": before}))
     if expression and not work.more:
         # A reading that ran out of time must not keep back what the index knows.
         work.deadline = time.monotonic() + READ_SECONDS
-        work.look(work.conn.execute(_INDEXED, given))
+        bounds = {"expression": expression, "oldest": oldest - 1, "before": before}
+        work.look(conn.execute(_INDEXED, {**given, **bounds}))

@@ -38,7 +38,8 @@ _SPACELESS = re.compile(
     "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
 _KNOWN = re.compile(
-    "[0-9A-Za-z_\u00c0-\u024f\u0370-\u03ff\u0400-\u052f\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fa5\uac00-\ud7a3]"
+    "[0-9A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0388-\u038a\u038e-\u03a1\u03a3-\u03ce\u0400-\u0481\u048a-\u0527"
+    "\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fa5\uac00-\ud7a3]"
 )
 """Characters that every release of the index takes for parts of words."""
 
@@ -89,8 +90,11 @@ def _is_opaque(text: str) -> bool:
 
 
 def for_index(text: str) -> str:
-    """The text as the index takes it: every character of a spaceless script is a word, and NUL ends nothing."""
-    return _SPACELESS.sub(r" \g<0> ", text.replace("\0", " "))
+    """The text as the index takes it: in small letters, each character of a spaceless script a word, NUL a blank.
+
+    Small already, since the index knows the letters of an older Unicode only.
+    """
+    return _SPACELESS.sub(r" \g<0> ", text.lower().replace("\0", " "))
 
 
 @dataclass(frozen=True, slots=True)
