@@ -26,14 +26,16 @@ READ_SECONDS = 1.0
 _MAX_ID = (1 << 63) - 1
 # S608: the columns are this package's own.
 _COLUMNS = f"SELECT r.id, s.session_id, {WHOLE}"
-_OURS = "s.namespace = :namespace AND (:session_id IS NULL OR s.session_id = :session_id) AND (:cwd IS NULL OR s.cwd = :cwd)"
+_OURS = (
+    "s.namespace = :namespace AND s.session_id = coalesce(:session_id, s.session_id) AND s.cwd = coalesce(:cwd, s.cwd)"
+)
 _READ = (
     f"{_COLUMNS} FROM record r CROSS JOIN session s ON s.id = r.session JOIN body b ON b.id = r.body_id "
     f"WHERE r.id > :after AND r.id < :before AND {_OURS} ORDER BY r.id DESC"
 )
 _READ_SESSION = (
-    f"{_COLUMNS} FROM session s CROSS JOIN record r ON r.session = s.id JOIN body b ON b.id = r.body_id "
-    f"WHERE {_OURS} AND r.id > :after AND r.id < :before ORDER BY r.seq DESC"
+    f"SELECT r.id, :session_id, {WHOLE} FROM record r JOIN body b ON b.id = r.body_id "  # noqa: S608
+    "WHERE r.session = :session AND r.id > :after AND r.id < :before ORDER BY r.seq DESC"
 )
 _INDEXED = (
     f"{_COLUMNS} FROM fts f CROSS JOIN record r ON r.id = f.rowid JOIN session s ON s.id = r.session "
@@ -42,8 +44,8 @@ _INDEXED = (
 )
 # Ids grow with seq, so a session's records lie between two of them.
 _SPAN = (
-    "SELECT min(r.id), max(r.id) FROM session s JOIN record r ON r.session = s.id AND r.seq IN (1, s.last_seq) "
-    "WHERE s.namespace = :namespace AND s.session_id = :session_id"
+    "SELECT s.id, min(r.id), max(r.id) FROM session s JOIN record r ON r.session = s.id AND r.seq IN (1, s.last_seq) "
+    "WHERE s.namespace = :namespace AND s.session_id = :session_id AND (:cwd IS NULL OR s.cwd = :cwd)"
 )
 
 
@@ -135,13 +137,15 @@ def _look_everywhere(work: _Search, query: SearchQuery) -> None:
         "session_id": None if query.session_id is None else safe_id(query.session_id),
         "cwd": None if query.cwd is None else well_formed(query.cwd),
     }
-    oldest, newest = conn.execute(_SPAN, given).fetchone() if query.session_id is not None else (1, _MAX_ID - 1)
-    if oldest is None:
-        return
+    session, oldest, newest = 0, 1, _MAX_ID - 1
+    if query.session_id is not None:
+        session, oldest, newest = conn.execute(_SPAN, given).fetchone()
+        if session is None:
+            return
     before = newest + 1 if query.before is None else min(query.before, newest + 1)
     if before > indexed + 1:
         sql = _READ if query.session_id is None else _READ_SESSION
-        work.look(conn.execute(sql, {**given, "after": indexed, "before": before}))
+        work.look(conn.execute(sql, {**given, "session": session, "after": indexed, "before": before}))
     if expression and not work.more:
         # A reading that ran out of time must not keep back what the index knows.
         work.deadline = time.monotonic() + READ_SECONDS
