@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from mcp_compact.adapters.hooks.file import Command, Commands
-from mcp_compact.adapters.hooks.outcomes import blocking, first_line, joined, plain, rejected, said
+from mcp_compact.adapters.hooks.outcomes import blocking, first_line, joined, rejected, said
 from mcp_compact.adapters.hooks.process import Output, Ran, run_command
 from mcp_compact.messages.codec import canonical, clean
 from mcp_compact.ports.hooks import HookDetails, HookEvent, HookOutcome
@@ -105,11 +105,6 @@ def _ending(code: int) -> str:
 
 
 def _why(error: OSError | ValueError) -> str:
-    match error:
-        case FileNotFoundError():
-            return "command not found"
-        case PermissionError():
-            return "it may not be executed"
-        case OSError(strerror=str() as text):
-            return text
-    return plain(str(error))
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    return first_line(str(error))

@@ -72,7 +72,7 @@ class _Callable:
                 threading.Thread(target=self._work, args=(call, portal), daemon=True, name=self.point.name).start()
                 await call.done.wait()
         finally:
-            call.abandoned = True
+            call.abandoned = not call.done.is_set()
         if call.error is not None:
             raise call.error
         return await call.result if inspect.isawaitable(call.result) else call.result
@@ -87,11 +87,11 @@ class _Callable:
             call.error = error
         finally:
             self.busy.release()
+            if call.abandoned and inspect.iscoroutine(call.result):
+                call.result.close()
             # RuntimeError: nobody waits any more.
             with suppress(RuntimeError):
                 portal.start_task_soon(call.done.set)
-        if call.abandoned and inspect.iscoroutine(call.result):
-            call.result.close()
 
 
 def _outcome(event: HookEvent, name: str, result: object) -> HookOutcome:

@@ -122,7 +122,7 @@ def _commands(value: object, event: HookEvent, timeout_s: float) -> tuple[Comman
 
 
 def _command(value: object, where: str, timeout_s: float) -> Command:
-    if isinstance(value, str):
+    if isinstance(value, str | list):
         return Command(_words(value, where), timeout_s)
     known = _object(value, where, KEYS, "key of a hook")
     if "command" not in known:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 
 from mcp_compact.adapters.hooks.file import Command
@@ -59,6 +60,7 @@ async def run_command(command: Command, details: bytes, folder: Path) -> Ran:
 
     Raises OSError or ValueError where the command cannot be started.
     """
+    await anyio.lowlevel.checkpoint_if_cancelled()
     with anyio.CancelScope(shield=True):
         # Cancelled half way, the process would be there and nobody would know it.
         process = await _start(command, folder)
