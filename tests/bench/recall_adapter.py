@@ -17,8 +17,8 @@ from mcp_compact import compact as compact_messages
 
 
 def tokens(texts: Sequence[str]) -> list[int]:
-    """Four characters are a token; the quoting of tool inputs is a little longer than ours."""
-    return [(len(text) * 103 + 399) // 400 for text in texts]
+    """Four characters are a token."""
+    return [(len(text) + 3) // 4 for text in texts]
 
 
 def compact(
