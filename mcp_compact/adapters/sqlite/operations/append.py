@@ -11,7 +11,7 @@ from mcp_compact.adapters.sqlite.operations import anchor, native, state, writin
 from mcp_compact.adapters.sqlite.operations.branch import Switch, settle, switch
 from mcp_compact.adapters.sqlite.operations.chain import rechain
 from mcp_compact.adapters.sqlite.operations.encoding import checked, json_list, safe_id
-from mcp_compact.adapters.sqlite.operations.live import recount, share
+from mcp_compact.adapters.sqlite.operations.live import recount, total
 from mcp_compact.adapters.sqlite.operations.placing import Placed, Placing, place, placed_of
 from mcp_compact.adapters.sqlite.operations.rows import (
     CHAIN,
@@ -159,22 +159,23 @@ def _settle(conn: sqlite3.Connection, session: Session, placing: Placing, change
         new = _shares(placing.placed)
         session.totals = recount(conn, session) - new
         return
-    for seq, entered in crossed:
-        moved_share = _share_since(conn, session, seq)
-        session.totals = session.totals + moved_share if entered else session.totals - moved_share
+    entered = _shares_since(conn, session, [seq for seq, came in crossed if came])
+    left = _shares_since(conn, session, [seq for seq, came in crossed if not came])
+    session.totals = session.totals + entered - left
 
 
-def _share_since(conn: sqlite3.Connection, session: Session, seq: int) -> Totals:
-    """What a record that crossed the branch's edge adds to the live totals; nothing where a boundary decides."""
-    if seq <= session.base_seq:
+def _shares_since(conn: sqlite3.Connection, session: Session, crossed: Sequence[int]) -> Totals:
+    """What records that crossed the branch's edge add to the live totals; nothing where a boundary decides."""
+    since = [seq for seq in crossed if seq > session.base_seq]
+    if not since:
         return Totals()
-    row = conn.execute(
-        f"SELECT {NARROW} FROM record r WHERE r.session = ? AND r.seq = ? AND r.kind = 1 AND r.snipped_by = 0 "  # noqa: S608 - our own columns
-        "AND NOT EXISTS (SELECT 1 FROM member m WHERE m.session = r.session AND m.marker = ? "
-        "AND m.role = 'preserved' AND m.seq = r.seq)",
-        (session.id, seq, session.boundary_seq),
-    ).fetchone()
-    return share(conn, session.id, Narrow._make(row)) if row else Totals()
+    rows = conn.execute(
+        f"SELECT {NARROW} FROM record r WHERE r.session = ? AND r.seq IN (SELECT value FROM json_each(?)) "  # noqa: S608 - our own columns
+        "AND r.kind = 1 AND r.snipped_by = 0 AND NOT EXISTS (SELECT 1 FROM member m WHERE m.session = r.session "
+        "AND m.marker = ? AND m.role = 'preserved' AND m.seq = r.seq)",
+        (session.id, json_list(since), session.boundary_seq),
+    ).fetchall()
+    return total(conn, session.id, map(Narrow._make, rows))
 
 
 def _shares(placed: Sequence[Placed]) -> Totals:

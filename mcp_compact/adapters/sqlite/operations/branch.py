@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 from mcp_compact.adapters.sqlite.operations.encoding import ids_of, json_list
 from mcp_compact.adapters.sqlite.operations.rows import ANSWERS, CHAIN, SHARES
 
+MOST_AHEAD = 1024
+"""Rows that are read at once, at most, to walk up a chain of parents."""
+
 
 @dataclass(frozen=True, slots=True)
 class Switch:
@@ -25,20 +28,36 @@ class Switch:
 
 def switch(conn: sqlite3.Connection, session: int, old_head: int, new_parent: int) -> Switch:
     """Walk both chains up to where they meet (0: nowhere). A parent always stands before its child."""
+    parents = _Parents(conn, session)
     removed, added = [], []
     while old_head != new_parent:
         if old_head > new_parent:
             removed.append(old_head)
-            old_head = _parent(conn, session, old_head)
+            old_head = parents.of(old_head)
         else:
             added.append(new_parent)
-            new_parent = _parent(conn, session, new_parent)
+            new_parent = parents.of(new_parent)
     return Switch(tuple(removed), tuple(added))
 
 
-def _parent(conn: sqlite3.Connection, session: int, seq: int) -> int:
-    row = conn.execute("SELECT parent_seq FROM record WHERE session = ? AND seq = ?", (session, seq)).fetchone()
-    return int(row[0])
+@dataclass(slots=True)
+class _Parents:
+    """Parents of older records. Most follow the record before them, so ever more are read ahead."""
+
+    conn: sqlite3.Connection
+    session: int
+    known: dict[int, int] = field(default_factory=dict)
+    ahead: int = 1
+
+    def of(self, seq: int) -> int:
+        if seq not in self.known:
+            self.ahead = min(self.ahead * 4, MOST_AHEAD)
+            rows = self.conn.execute(
+                "SELECT seq, parent_seq FROM record WHERE session = ? AND seq > ? AND seq <= ?",
+                (self.session, seq - self.ahead, seq),
+            )
+            self.known.update(rows)
+        return self.known[seq]
 
 
 @dataclass(slots=True)
@@ -64,20 +83,15 @@ class _Settling:
             self.after.setdefault(seq, active)
             self.ids[seq], self.calls[seq], self.results[seq] = message_id, ids_of(calls), ids_of(results)
 
-    def level(self, seq: int) -> int:
-        if seq in self.after:
-            return self.after[seq]
-        row = self.conn.execute(
-            "SELECT active FROM record WHERE session = ? AND seq = ?", (self.session, seq)
-        ).fetchone()
-        return int(row[0])
-
-    def is_answerable(self, tool_use_id: str) -> bool:
-        """Is the call made by a record of the chain, or by one that shares a message id with it?"""
+    def answerable(self) -> set[str]:
+        """Calls, answered off the chain, of a record of the chain or of one that shares a message id with it."""
+        asked = {call for seq, level in self.after.items() if level < SHARES for call in self.results[seq]}
         rows = self.conn.execute(
-            "SELECT DISTINCT seq FROM call WHERE session = ? AND tool_use_id = ?", (self.session, tool_use_id)
-        ).fetchall()
-        return any(self.level(seq) >= SHARES for (seq,) in rows)
+            "SELECT c.tool_use_id, c.seq, r.active FROM call c JOIN record r ON r.session = c.session "
+            "AND r.seq = c.seq WHERE c.session = ? AND c.tool_use_id IN (SELECT value FROM json_each(?))",
+            (self.session, json_list(asked)),
+        )
+        return {call for call, seq, active in rows if self.after.get(seq, active) >= SHARES}
 
 
 def settle(conn: sqlite3.Connection, session: int, change: Switch, extra: Iterable[int]) -> list[tuple[int, int, int]]:
@@ -101,9 +115,10 @@ def settle(conn: sqlite3.Connection, session: int, change: Switch, extra: Iterab
         (session, json_list(touched_calls)),
     )
     work.load("seq IN", [row[0] for row in answers])
+    answerable = work.answerable()
     for seq, level in work.after.items():
         if level < SHARES:
-            work.after[seq] = ANSWERS if any(map(work.is_answerable, work.results[seq])) else 0
+            work.after[seq] = 0 if answerable.isdisjoint(work.results[seq]) else ANSWERS
     changed = [(seq, work.before[seq], level) for seq, level in work.after.items() if level != work.before[seq]]
     conn.executemany(
         "UPDATE record SET active = ? WHERE session = ? AND seq = ?",
