@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from dataclasses import replace
 from typing import Any
@@ -330,7 +331,7 @@ def test_no_statement_walks_over_a_session_or_sorts_one():
     for statement in sorted(conn.seen):
         if statement.split()[0] not in ("SELECT", "UPDATE", "WITH"):
             continue
-        names = [word.strip(":,()") for word in statement.split() if word.strip("(,").startswith(":")]
+        names = re.findall(r":(\w+)", statement)
         given: Any = dict.fromkeys(names, 1) if names else (1,) * statement.count("?")
         steps = [row[3] for row in sqlite3.Connection.execute(conn, f"EXPLAIN QUERY PLAN {statement}", given)]
         walks += [(step, statement) for step in steps if _walks(step, statement)]
