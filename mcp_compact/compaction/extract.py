@@ -30,10 +30,10 @@ from mcp_compact.messages.message import Record
 from mcp_compact.messages.weights import CountUnits
 from mcp_compact.messages.words import users_words
 
-STATE_SHARE = 0.04
+STATE_SHARE = 0.025
 """Of the budget, for what the model said last."""
-STATE_PASSAGES = 3
-TASK_SHARE = 0.08
+STATE_PASSAGES = 2
+TASK_SHARE = 0.05
 """Of the budget, for open tasks."""
 SAFETY = 0.005
 """Share left over: texts counted one by one may cost a little less than the whole that they make up."""
@@ -158,5 +158,3 @@ def _fitting(lines: Sequence[str], budget_units: int, count: CountUnits) -> list
             break
         taken.append(line)
     return taken
-
-

@@ -1,10 +1,10 @@
 """Chooses the lines that cover most of what will be needed for their price: a lazy greedy cover.
 
-Each name has a worth. A line's gain is the worth of the names that it is the first to cover (a
-second time counts a little), its price what it costs in the memory, its head included if no line
-under that head was chosen yet. The line with the best gain for its price is taken, again and
-again. Gains only shrink, so a line is worked out anew only when it comes up; where a price falls
-(a head is there now, a neighbour was taken), the lines that it touches are put in again.
+Each name has a worth. A line's gain is the worth of the names that it is the first to cover, its
+price what it costs in the memory, its head included if no line under that head was chosen yet. The
+line with the best gain for its price is taken, again and again. Gains only shrink, so a line is
+worked out anew only when it comes up; where a price falls (a head is there now, a neighbour was
+taken), the lines that it touches are put in again.
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ from dataclasses import dataclass
 from mcp_compact.compaction.extract_lines import FEW_WORDS, MAX_JOINED, Line
 from mcp_compact.compaction.extract_passages import CALLS, Passage, section_of
 
-AGAIN = 0.0
-"""Share of a name's worth for covering it a second time, in other words."""
-TOOL_HEAD_SHARE = 0.3
-HEAD_SHARE = 0.6
-"""Share of the worth of the names in a head: it has fewer words around them than a line."""
+HEAD_SHARE, TOOL_HEAD_SHARE = 0.8, 0.5
+"""Share of the worth of the names in a head, over written lines and over a tool's lines: a head has few words of its
+own, and a tool's lines seldom say more about it."""
 SECTION_ROOM = 0.97
 """Of a section's limit: its heading needs some of it."""
 SAME = 1e-12
@@ -172,7 +170,7 @@ class Cover:
         own = self._prices.lines[candidate.passage]
         spots = range(candidate.first, candidate.last + 1)
         cost = self._prices.per_line + sum(own[i] for i in spots if (candidate.passage, i) not in self.chosen)
-        gain = sum(self._worth[n] * (AGAIN if n in self._covered else 1.0) for n in candidate.names if n in self._worth)
+        gain = sum(self._worth.get(name, 0.0) for name in candidate.names if name not in self._covered)
         group = (passage.section, passage.head)
         if passage.head and group not in self._open:
             cost += self._prices.heads[group]

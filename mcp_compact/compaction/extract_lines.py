@@ -11,12 +11,12 @@ from mcp_compact.compaction.identifiers import identifiers
 FEW_WORDS = 6
 """A line with fewer words says nothing by itself: it is read on into the next ones."""
 MAX_JOINED = 5
-LONG_CHARS = 240
+LONG_CHARS = 320
 """A longer sentence is cut into windows of about this length, at blanks, so that no name is cut."""
-WINDOW_SLACK_CHARS = 60
+WINDOW_SLACK_CHARS = 80
 LONGEST_WINDOW_CHARS = 4 * LONG_CHARS
 """A stretch without a blank that is longer is data (base64, minified text): never quoted."""
-SHORT_CHARS = 60
+SHORT_CHARS = 100
 """A line up to this length is quoted whole, however many sentences it holds."""
 MAX_LINES = 4000
 """Of one block; what follows is left to the archive."""

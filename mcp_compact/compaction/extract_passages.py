@@ -5,12 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from mcp_compact.compaction.extract_lines import Line, Splitter
 from mcp_compact.messages.blocks import TextBlock, ToolResultBlock, ToolUseBlock
 from mcp_compact.messages.ids import ToolUseId
-from mcp_compact.messages.memory_document import ERRORS, FILES, LEARNINGS, REQUESTS, RESULTS, SYSTEM, TASK, WORKFLOW, WORKLOG
+from mcp_compact.messages.memory_document import (
+    ERRORS,
+    FILES,
+    LEARNINGS,
+    REQUESTS,
+    RESULTS,
+    SYSTEM,
+    TASK,
+    WORKFLOW,
+    WORKLOG,
+)
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.words import users_words
 
@@ -39,7 +48,9 @@ _PATH_KEYS = ("file_path", "filePath", "notebook_path", "path", "absolute_path",
 _OLD_TEXT_KEYS = frozenset(("old_string", "old_str", "oldString", "old_text"))
 """What an edit took away: it is not there any more, so it is not quoted."""
 _RESULT = re.compile(r"\d.*\b(?:pass|fail|ok\b|green|coverage|faster|slower|tests?\b)|\d ?%|\d ?ms\b", re.IGNORECASE)
-_ERROR = re.compile(r"\b(?:error|fail(?:s|ed|ure|ing)?|broken|bug|crash\w*|exception|panic|wrong|revert\w*)\b", re.IGNORECASE)
+_ERROR = re.compile(
+    r"\b(?:error|fail(?:s|ed|ure|ing)?|broken|bug|crash\w*|exception|panic|wrong|revert\w*)\b", re.IGNORECASE
+)
 _LEARNT = re.compile(
     r"\b(?:because|since|turns out|root cause|the (?:issue|problem|reason|cause)|actually|note that|so that|means|"
     r"therefore|instead of|only when|already)\b",
@@ -176,7 +187,7 @@ def short_path(path: str, cwd: str) -> str:
     return path.removeprefix(cwd.rstrip("/") + "/") if cwd else path
 
 
-def _without_old_text(value: Any) -> Any:
+def _without_old_text(value: object) -> object:
     if isinstance(value, Mapping):
         return {key: _without_old_text(item) for key, item in value.items() if key not in _OLD_TEXT_KEYS}
     if isinstance(value, list | tuple):
@@ -184,7 +195,7 @@ def _without_old_text(value: Any) -> Any:
     return value
 
 
-def strings(value: Any) -> list[str]:
+def strings(value: object) -> list[str]:
     """All texts and numbers in a JSON value, in order."""
     if isinstance(value, str):
         return [value]

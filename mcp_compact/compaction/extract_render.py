@@ -40,25 +40,25 @@ def document(
             made[section] = {(section, ""): [f"- {text}" for text in texts]}
     for number, lines in _by_passage(chosen):
         for run in _runs(lines):
-            _put(made, heads, passages[number], run, (number, run[0]) in state)
+            text = joined([passages[number].lines[i] for i in run], passages[number])
+            section = STATE if (number, run[0]) in state else section_of(passages[number], text)
+            _put(made.setdefault(section, {}), heads, passages[number], section, (run[0] == 0, text))
     others = [name for name in made if name not in HEADINGS]
     sections = [Section(name, _body(made[name], heads)) for name in (*HEADINGS, *others) if name in made]
     return MemoryDocument(words.title, (Section("", NOTE), *sections))
 
 
 def _put(
-    made: dict[str, dict[Group, list[str]]], heads: dict[Group, str], passage: Passage, run: Sequence[int], last: bool
+    groups: dict[Group, list[str]], heads: dict[Group, str], passage: Passage, section: str, run: tuple[bool, str]
 ) -> None:
-    """Put one run of lines where it belongs; the first line of a call is the head of what it answered."""
-    text = _joined([passage.lines[i] for i in run], passage)
-    section = STATE if last else section_of(passage, text)
+    """Put a run of lines under its head; a call's own first line is the head of what it answered."""
+    first, text = run
     group = (section, passage.head if section == passage.section else "")
-    entries = made.setdefault(section, {}).setdefault(group, [])
-    if group[1] and run[0] == 0 and passage.origin in (COMMAND, CALL):
-        heads[group] = text
-        return
+    entries = groups.setdefault(group, [])
     entry = (QUOTE if passage.from_tool else "- ") + text
-    if entry not in entries:
+    if group[1] and first and passage.origin in (COMMAND, CALL):
+        heads[group] = text
+    elif entry not in entries:
         entries.append(entry)
 
 
@@ -79,7 +79,8 @@ def _runs(lines: Sequence[int]) -> list[list[int]]:
     return runs
 
 
-def _joined(lines: Sequence[Line], passage: Passage) -> str:
+def joined(lines: Sequence[Line], passage: Passage) -> str:
+    """Lines in a row as one bullet."""
     if passage.origin == ASSISTANT:
         return _LIST_MARK.sub("", " ".join(line.text for line in lines))
     return JOINT.join(numbered(line) for line in lines)

@@ -1,18 +1,53 @@
-"""How likely the next work is to need a name again, judged by where and when it stood."""
+"""How likely the next work is to need a name again, judged by where and when it stood.
+
+A logistic model over a few features of a name. Its weights were fitted offline to real coding
+sessions: every name of the history at 144 cuts, labelled by whether the assistant or the user
+wrote it in the 50 messages after the cut. Fitted on six sevenths of the sessions and tried on the
+rest, it ranks as well as on its own sessions, and as well as boosted trees with 60 features.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mcp_compact.compaction.extract_passages import CALLS, EDIT, FILE, FOUND, MEMORY, OUTPUT, USER, WRITTEN, Passage
+from mcp_compact.compaction.extract_passages import (
+    ASSISTANT,
+    CALL,
+    CALLS,
+    COMMAND,
+    EDIT,
+    FILE,
+    FOUND,
+    MEMORY,
+    OUTPUT,
+    READ,
+    TODO,
+    USER,
+    WRITTEN,
+    Passage,
+)
+from mcp_compact.compaction.identifiers import CODE, HASH, NUMBER, QUOTED, SYMBOL
 
-WEIGHTS = dict(bias=0.098, k_hash=-0.752, k_number=-0.5, k_code=-0.846, k_quoted=-0.24, k_symbol=0.004, logn=0.154,
-    lognN=0.286, logment=0.092, lastmsg=-0.295, lastw=0.342, written=0.363, nwritten=0.021, len=0.641, len2=-0.136,
-    single=-0.42, summ=0.74, n_file=-0.275, n_found=-0.196, n_output=-0.4, n_user=1.279, l_edit=-0.55, l_file=0.69)
-GAMMA = 1.0
-NEVER_WRITTEN = 6.0
+BIAS = -0.251
+OF_KIND = {HASH: -0.768, NUMBER: -0.543, CODE: -0.825, QUOTED: -0.225, SYMBOL: 0.013}
+OF_ORIGIN = {
+    USER: 1.257, ASSISTANT: 0.127, EDIT: 0.031, COMMAND: 0.118, READ: 0.357, TODO: 0.46, CALL: 0.147,
+    FILE: -0.162, FOUND: -0.209, OUTPUT: -0.458, MEMORY: 0.714,
+}  # fmt: skip
+"""For ln(1 + records of this origin that hold the name)."""
+RECORDS, RECORDS_SHARE, MENTIONS, SINGLE = -0.029, 0.334, 0.08, -0.408
+"""For ln(records), ln(records / all records), ln(mentions), and a single mention."""
+LAST_RECORD, FIRST_RECORD, LAST_PLACE = -0.245, 0.065, -0.245
+"""For ln(1 + records since the last, the first mention), ln(1 + characters since the last / `AGE_CHARS`)."""
+WRITTEN_EVER, WRITTEN_RECORDS, WRITTEN_LAST = 0.839, -0.105, -0.182
+"""For being written by a person or the model, ln(1 + such records), ln(1 + characters since then / `AGE_CHARS`)."""
+NEVER_WRITTEN_AGE = 6.0
+LENGTH, LENGTH_SQUARED = 0.633, -0.136
+"""For ln(characters) and its square: names of about ten characters come back most."""
+EDIT_FADE, FILE_FADE = -0.371, 0.303
+"""For exp(-characters since the last edit, the last file text / `FADE_CHARS`)."""
 AGE_CHARS = 2000
 FADE_CHARS = 16_000
 
@@ -22,15 +57,19 @@ class Evidence:
     """What is known of one name."""
 
     kind: str
+    first_record: int
     mentions: int = 0
     records: int = 0
     last_record: int = -2
-    last_written_at: int = -1
+    last_at: int = 0
+    """Characters before the end of the line of the last mention."""
     written: int = 0
-    last_edit_at: int = -1
-    last_file_at: int = -1
-    by_origin: dict[str, int] = field(default_factory=dict)
+    """Records in which a person or the model wrote it."""
+    last_at_of: dict[str, int] = field(default_factory=dict)
+    """By origin, as `last_at`."""
+    records_of: dict[str, int] = field(default_factory=dict)
     kept: bool = False
+    """Does it stand in a record that stays in the context?"""
     apart: bool = False
     """Did it stand anywhere but at the start of a line of a call?"""
 
@@ -43,35 +82,31 @@ def gather(passages: Sequence[Passage], kept_from: int) -> tuple[dict[str, Evide
     found: dict[str, Evidence] = {}
     at = 0
     for passage in passages:
-        origin, order = passage.origin, passage.order
-        written = origin in WRITTEN
-        in_call = origin in CALLS
+        in_call = passage.origin in CALLS
         for line in passage.lines:
             at += len(line.text) + 1
             for name, kind in line.names:
                 own = found.get(name)
                 if own is None:
-                    own = found[name] = Evidence(kind)
+                    own = found[name] = Evidence(kind, passage.order)
                 own.mentions += 1
+                own.last_at = own.last_at_of[passage.origin] = at
                 if not in_call or not line.text.startswith(name):
                     own.apart = True
-                if written:
-                    own.last_written_at = at
-                if origin == EDIT:
-                    own.last_edit_at = at
-                elif origin == FILE:
-                    own.last_file_at = at
-                if order != own.last_record:
-                    own.records += 1
-                    own.last_record = order
-                    own.written += written
-                    own.by_origin[origin] = own.by_origin.get(origin, 0) + 1
-                    if order >= kept_from:
-                        own.kept = True
+                if passage.order != own.last_record:
+                    _note_record(own, passage, kept_from)
     return found, at
 
 
-def glued(evidence: dict[str, Evidence]) -> frozenset[str]:
+def _note_record(own: Evidence, passage: Passage, kept_from: int) -> None:
+    own.records += 1
+    own.last_record = passage.order
+    own.written += passage.origin in WRITTEN
+    own.records_of[passage.origin] = own.records_of.get(passage.origin, 0) + 1
+    own.kept = own.kept or passage.order >= kept_from
+
+
+def glued(evidence: Mapping[str, Evidence]) -> frozenset[str]:
     """Names that only ever stood at the start of a line of a call.
 
     In a stored call the line break before them is the letter n of an escape, so a search of the
@@ -80,40 +115,42 @@ def glued(evidence: dict[str, Evidence]) -> frozenset[str]:
     return frozenset(name for name, own in evidence.items() if not own.apart)
 
 
-def worth(evidence: dict[str, Evidence], records: int, total_chars: int) -> dict[str, float]:
-    """Likelihood of being needed times rarity, for every name that does not stay in the context anyway."""
-    total_records = max(1, records)
-    w = WEIGHTS
-    made: dict[str, float] = {}
-    for name, own in evidence.items():
-        if own.kept:
-            made[name] = 0.0
-            continue
-        z = _score(name, own, total_records, total_chars, w)
-        made[name] = math.log(1 + total_records / own.records) / (1 + math.exp(-z))**GAMMA
-    return made
+def worth(evidence: Mapping[str, Evidence], records: int, chars: int) -> dict[str, float]:
+    """Likelihood of being needed times rarity; nothing for a name that stays in the context anyway."""
+    total = max(1, records)
+    return {
+        name: 0.0 if own.kept else math.log(1 + total / own.records) / (1 + math.exp(-_score(name, own, total, chars)))
+        for name, own in evidence.items()
+    }
 
 
-def _score(name: str, own: Evidence, total_records: int, total_chars: int, w: dict[str, float]) -> float:
+def _score(name: str, own: Evidence, total: int, chars: int) -> float:
     length = math.log(len(name))
-    z = w["bias"] + w.get("k_" + own.kind, 0.0)
-    z += w["logn"] * math.log(own.records) + w["lognN"] * math.log(own.records / total_records)
-    z += w["logment"] * math.log(own.mentions) + w["single"] * (own.mentions == 1)
-    z += w["lastmsg"] * math.log1p(max(0, total_records - 1 - own.last_record))
+    return (
+        BIAS
+        + OF_KIND.get(own.kind, 0.0)
+        + LENGTH * length
+        + LENGTH_SQUARED * length * length
+        + SINGLE * (own.mentions == 1)
+        + MENTIONS * math.log(own.mentions)
+        + RECORDS * math.log(own.records)
+        + RECORDS_SHARE * math.log(own.records / total)
+        + sum(OF_ORIGIN.get(origin, 0.0) * math.log1p(number) for origin, number in own.records_of.items())
+        + _recency(own, total, chars)
+    )
+
+
+def _recency(own: Evidence, total: int, chars: int) -> float:
+    score = LAST_RECORD * math.log1p(max(0, total - 1 - own.last_record))
+    score += FIRST_RECORD * math.log1p(max(0, total - 1 - own.first_record))
+    score += LAST_PLACE * math.log1p((chars - own.last_at) / AGE_CHARS)
     if own.written:
-        z += w["written"] + w["nwritten"] * math.log1p(own.written)
-        z -= w["lastw"] * math.log1p((total_chars - own.last_written_at) / AGE_CHARS)
+        last = max(at for origin, at in own.last_at_of.items() if origin in WRITTEN)
+        score += WRITTEN_EVER + WRITTEN_RECORDS * math.log1p(own.written)
+        score += WRITTEN_LAST * math.log1p((chars - last) / AGE_CHARS)
     else:
-        z -= w["lastw"] * NEVER_WRITTEN
-    z += w["len"] * length + w["len2"] * length * length
-    for origin in (FILE, FOUND, OUTPUT, USER):
-        number = own.by_origin.get(origin)
-        if number:
-            z += w["n_" + origin] * math.log1p(number)
-    if own.last_edit_at >= 0:
-        z += w["l_edit"] * math.exp((own.last_edit_at - total_chars) / FADE_CHARS)
-    if own.last_file_at >= 0:
-        z += w["l_file"] * math.exp((own.last_file_at - total_chars) / FADE_CHARS)
-    if MEMORY in own.by_origin:
-        z += w["summ"]
-    return z
+        score += WRITTEN_LAST * NEVER_WRITTEN_AGE
+    for origin, weight in ((EDIT, EDIT_FADE), (FILE, FILE_FADE)):
+        if origin in own.last_at_of:
+            score += weight * math.exp((own.last_at_of[origin] - chars) / FADE_CHARS)
+    return score

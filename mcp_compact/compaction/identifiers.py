@@ -14,19 +14,24 @@ PATH, SYMBOL, NUMBER, HASH, CODE, URL, QUOTED, FLAG = (
 MAX_TOKEN = 200
 """Characters; a longer token is data (base64, minified text), no name."""
 MAX_CACHE = 50_000
+SHORTEST, SHORTEST_PATH, SHORTEST_QUOTED = 3, 4, 4
 
-_TOKEN = re.compile(r"[^\s\"'`()\[\]{}<>,;|=!&^*?$%\u2190-\u2193\u3000-\u303f\uff00-\uff0f\uff1a-\uff1f\u2018-\u201f\u2026]+")
+_TOKEN = re.compile(
+    r"[^\s\"'`()\[\]{}<>,;|=!&^*?$%\u2190-\u2193\u3000-\u303f\uff00-\uff0f\uff1a-\uff1f\u2018-\u201f\u2026]+"
+)
 _QUOTED = re.compile(r"`([^`\n]{4,80})`|\"([^\"\n]{4,80})\"")
-_URL = re.compile(r"https?://[^\s\"'<>)\]}`\\]{4,200}")
-_WINDOWS = re.compile(r"[A-Za-z]:\\[^\s\"'<>|*?:]{2,200}")
-_SPACED = re.compile(r"[\"'`]((?:[A-Za-z]:\\|~?/|\.{1,2}/)[^\"'`\n<>|*?]{2,160})[\"'`]")
+_WHOLE = re.compile(r"(https?://[^\s\"'<>)\]}`\\]{4,200})|[A-Za-z]:\\[^\s\"'<>|*?:]{2,200}")
+"""Addresses and Windows paths: they hold characters that part other names."""
+_SPACED_PATH = re.compile(r"(?:[A-Za-z]:\\|~?/|\.{1,2}/)[\w.][^\n]*[/\\][^\n]*$")
+"""A path in quotes may hold blanks."""
 _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,9}$")
 _HEX = re.compile(r"(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}")
 _NUMBER = re.compile(r"v?\d+(?:\.\d+){1,3}|\d{3,12}")
 _CODE = re.compile(r"[A-Z]{2,}[-_]?\d{2,}|[A-Z]\d{3,4}|0x[0-9a-fA-F]{2,16}|#\d{1,6}")
 _WORDS = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _SYMBOL = re.compile(
-    r"_?[a-z0-9]+_[a-z0-9_]*[a-z0-9]|_?[A-Z][A-Z0-9]*_[A-Z0-9_]+|[a-z]+[a-z0-9]*[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*", re.ASCII
+    r"_?[a-z0-9]+_[a-z0-9_]*[a-z0-9]|_?[A-Z][A-Z0-9]*_[A-Z0-9_]+|[a-z]+[a-z0-9]*[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*",
+    re.ASCII,
 )
 _KEBAB = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+){2,}")
 _FLAG = re.compile(r"--[a-z][a-z0-9\-]{2,}")
@@ -41,23 +46,18 @@ _known: dict[str, Names] = {}
 def identifiers(line: str) -> dict[str, str]:
     """Name -> kind of everything in a line (or text) that looks like a name. The first kind found wins."""
     found: dict[str, str] = {}
-    if "://" in line:
-        for match in _URL.finditer(line):
-            found.setdefault(match[0].rstrip(".,;:"), URL)
-    if ":\\" in line:
-        for match in _WINDOWS.finditer(line):
-            found.setdefault(match[0].rstrip(".,;"), PATH)
+    if "://" in line or ":\\" in line:
+        for match in _WHOLE.finditer(line):
+            found.setdefault(match[0].rstrip(".,;:"), URL if match[1] else PATH)
     for token in _TOKEN.findall(line):
         names = _known.get(token)
-        if names is None:
-            names = _learn(token)
-        for name, kind in names:
+        for name, kind in _learn(token) if names is None else names:
             found.setdefault(name, kind)
     if '"' in line or "`" in line:
         for match in _QUOTED.finditer(line):
             text = (match[1] or match[2]).strip().strip(".,;:")
-            if len(text) > 3 and not text.isspace():
-                found.setdefault(text, QUOTED)
+            if len(text) >= SHORTEST_QUOTED:
+                found.setdefault(text, PATH if _SPACED_PATH.match(text) else QUOTED)
     return found
 
 
@@ -70,16 +70,16 @@ def _learn(token: str) -> Names:
 
 def _names(token: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    if len(token) > MAX_TOKEN or len(token) < 3:
+    if len(token) > MAX_TOKEN or len(token) < SHORTEST:
         return found
     for part in _CJK.split(token) if not token.isascii() else (token,):
-        part = part.strip(".,:")
-        if "://" in part:
+        own = part.strip(".,:")
+        if "://" in own:
             continue
-        if "/" in part:
-            _path(part, found)
+        if "/" in own:
+            _path(own, found)
         else:
-            for piece in part.split(":") if "::" not in part else (part,):
+            for piece in own.split(":") if "::" not in own else (own,):
                 _plain(piece.strip(".,"), found)
     return found
 
@@ -88,7 +88,7 @@ def _path(part: str, found: dict[str, str]) -> None:
     """A path, perhaps with `:line` behind it; its file name's own symbols are names too."""
     head, *rest = part.split(":")
     head = head.removeprefix("./").rstrip("/.")
-    if len(head) > 3 and any(c.isalpha() for c in head) and "//" not in head:
+    if len(head) >= SHORTEST_PATH and any(c.isalpha() for c in head) and "//" not in head:
         found.setdefault(head, PATH)
         for piece in head.split("/"):
             _inside(piece, found)
@@ -98,7 +98,7 @@ def _path(part: str, found: dict[str, str]) -> None:
 
 def _inside(piece: str, found: dict[str, str]) -> None:
     for word in _WORDS.findall(piece):
-        if len(word) > 3 and _SYMBOL.fullmatch(word):
+        if len(word) > SHORTEST and _SYMBOL.fullmatch(word):
             found.setdefault(word, SYMBOL)
     if piece.count("-") > 1:
         for match in _KEBAB.finditer(piece):
@@ -106,7 +106,7 @@ def _inside(piece: str, found: dict[str, str]) -> None:
 
 
 def _plain(piece: str, found: dict[str, str]) -> None:
-    if len(piece) < 3:
+    if len(piece) < SHORTEST:
         return
     if piece.startswith("--"):
         match = _FLAG.match(piece)

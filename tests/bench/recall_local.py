@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -13,9 +14,8 @@ from mcp_compact.compaction.extract import Material, extract
 from mcp_compact.messages.blocks import MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from mcp_compact.messages.codec import decode_message
 from mcp_compact.messages.ids import MessageUuid
-from mcp_compact.messages.memory_document import MemoryDocument, parse
+from mcp_compact.messages.memory_document import parse
 from mcp_compact.messages.message import Record
-from mcp_compact.messages.weights import countable
 
 SHARE = float(os.environ.get("TAIL_SHARE", "0.3"))
 MARK = "Memory of the session so far:\n\n"
@@ -28,13 +28,18 @@ def count(texts):
 
 def record_of(raw: dict[str, Any]) -> Record:
     return Record(
-        MessageUuid(str(raw.get("uuid", ""))), raw["type"], b"", raw, decode_message(raw["message"], raw["type"]),
-        is_meta=bool(raw.get("isMeta")), is_summary=bool(raw.get("isCompactSummary")), agent_id=raw.get("agentId"),
+        MessageUuid(str(raw.get("uuid", ""))),
+        raw["type"],
+        b"",
+        raw,
+        decode_message(raw["message"], raw["type"]),
+        is_meta=bool(raw.get("isMeta")),
+        is_summary=bool(raw.get("isCompactSummary")),
+        agent_id=raw.get("agentId"),
     )
 
 
 def tokens(record: Record) -> int:
-    texts, rest = countable(record.blocks)
     chars = 0
     media = 0
     for block in record.blocks:
@@ -42,7 +47,7 @@ def tokens(record: Record) -> int:
             case TextBlock():
                 chars += len(block.text) + 1
             case ToolUseBlock():
-                chars += len(block.name) + len(__import__("json").dumps(block.input, ensure_ascii=False)) + 2
+                chars += len(block.name) + len(json.dumps(block.input, ensure_ascii=False)) + 2
             case ToolResultBlock():
                 chars += len(block.text) + 1
                 media += 1600 * sum(isinstance(part, MediaBlock) for part in block.parts)
@@ -92,10 +97,23 @@ def compact(messages, budget_tokens, archive=None):
     start = tail_start([r for _, r in body], int(budget_tokens * SHARE))
     leaving = tuple(r for _, r in body[:start])
     kept = tuple(r for _, r in body[start:])
-    room = budget_tokens - sum(map(tokens, kept)) - 10 * (len(closed(list(kept), kept)) - len(kept)) - 4 - len(MARK) // 4 - 2
+    room = (
+        budget_tokens
+        - sum(map(tokens, kept))
+        - 10 * (len(closed(list(kept), kept)) - len(kept))
+        - 4
+        - len(MARK) // 4
+        - 2
+    )
     memory = extract(Material(leaving, kept, previous, tuple(summaries)), room * 1000, None, count)
-    note = {"type": "user", "isMemory": True, "isCompactSummary": True, "uuid": "memory", "cwd": next((m.get("cwd") for m in messages if m.get("cwd")), None),
-            "message": {"role": "user", "content": MARK + memory.render()}}
+    note = {
+        "type": "user",
+        "isMemory": True,
+        "isCompactSummary": True,
+        "uuid": "memory",
+        "cwd": next((m.get("cwd") for m in messages if m.get("cwd")), None),
+        "message": {"role": "user", "content": MARK + memory.render()},
+    }
     return [note, *closed([raw for raw, _ in body[start:]], kept)]
 
 
@@ -107,6 +125,17 @@ def closed(raws, records):
         made.append(raw)
         lost = [call.id for call in record.calls if call.id not in answered]
         if lost:
-            made.append({"type": "user", "uuid": f"closed-{lost[0]}", "message": {"role": "user", "content": [
-                {"type": "tool_result", "tool_use_id": id_, "is_error": True, "content": "No result."} for id_ in lost]}})
+            made.append(
+                {
+                    "type": "user",
+                    "uuid": f"closed-{lost[0]}",
+                    "message": {
+                        "role": "user",
+                        "content": [
+                            {"type": "tool_result", "tool_use_id": id_, "is_error": True, "content": "No result."}
+                            for id_ in lost
+                        ],
+                    },
+                }
+            )
     return made
