@@ -1,0 +1,7 @@
+"""Writers of summaries that are asked over the network: a provider's model."""
+
+from __future__ import annotations
+
+from mcp_compact.adapters.summarizers.provider import ProviderSummarizer
+
+__all__ = ["ProviderSummarizer"]
