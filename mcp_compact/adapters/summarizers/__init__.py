@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from mcp_compact.adapters.summarizers.provider import ProviderSummarizer
+from mcp_compact.adapters.summarizers.provider import ProviderSummarizer, provider_of
 
-__all__ = ["ProviderSummarizer"]
+__all__ = ["ProviderSummarizer", "provider_of"]

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 import anyio.to_thread
@@ -77,6 +77,32 @@ class ProviderSummarizer:
         async with opened:
             ask: Callable[[], Awaitable[Outcome | Again]] = partial(opened.ask, request, most, self.timeout_s)
             return await tries.of(ask, deadline)
+
+
+class ProviderSettings(Protocol):
+    """What the settings say about the model that writes summaries."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def base_url(self) -> str: ...
+    @property
+    def api_key(self) -> str: ...
+    @property
+    def timeout_s(self) -> float: ...
+    @property
+    def max_tokens(self) -> int: ...
+
+
+def provider_of(settings: ProviderSettings) -> ProviderSummarizer:
+    """The writer that the settings describe; what is wrong with them shows when it is asked."""
+    return ProviderSummarizer(
+        settings.model,
+        base_url=settings.base_url,
+        api_key=settings.api_key,
+        timeout_s=settings.timeout_s,
+        max_tokens=settings.max_tokens,
+    )
 
 
 async def _open(choice: Choice) -> OpenModel | WriterFailed:

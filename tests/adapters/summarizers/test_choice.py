@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_compact.adapters.summarizers import ProviderSummarizer
+from mcp_compact.adapters.summarizers import ProviderSummarizer, provider_of
 from mcp_compact.adapters.summarizers.choice import ADDRESSES, KINDS, NO_KEY, Choice, choose
+from mcp_compact.config import load_settings
 from mcp_compact.ports.summarizer import WriterFailed
 
 
@@ -60,6 +61,18 @@ async def test_settings_that_cannot_work_are_told_before_anything_is_loaded_or_s
     assert "hush" not in problem.detail
     if key.strip():
         assert key not in problem.detail.split()
+
+
+def test_the_settings_describe_a_writer():
+    environ = {
+        "MCP_COMPACT_LLM_MODEL": "anthropic:claude-haiku-4-5",
+        "ANTHROPIC_API_KEY": "sk-1",
+        "MCP_COMPACT_LLM_TIMEOUT_S": "7",
+        "MCP_COMPACT_LLM_MAX_TOKENS": "900",
+    }
+    writer = provider_of(load_settings(environ).llm)
+    assert writer == ProviderSummarizer("anthropic:claude-haiku-4-5", api_key="sk-1", timeout_s=7, max_tokens=900)
+    assert writer.name == "anthropic:claude-haiku-4-5"
 
 
 def test_the_key_is_in_no_repr():
