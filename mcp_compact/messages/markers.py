@@ -63,6 +63,8 @@ class Marker:
     restores_seq: int | None = None
     """Of an undo: the marker that is current again; None for none."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    at_ms: int | None = None
+    """When it was written; None where a client's own boundary has no time."""
 
     @property
     def native(self) -> bool:

@@ -8,7 +8,8 @@ from typing import Protocol
 
 from mcp_compact.compaction.micro import Clearable
 from mcp_compact.compaction.plan import ClearingPlan, CompactionPlan
-from mcp_compact.compaction.snapshot import MediaFacts, Memory, Reach, Snapshot
+from mcp_compact.compaction.snapshot import Base, MediaFacts, Memory, Reach, Snapshot
+from mcp_compact.compaction.snip import SnipPlan
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.markers import Clearing, Marker
 from mcp_compact.messages.message import Record
@@ -99,6 +100,12 @@ class Batch:
     position: SourcePosition | None = None
     create: bool = True
 
+    @property
+    def is_import(self) -> bool:
+        """Does it come from a transcript? Imported records carry no content hash."""
+        hashed = any(item.content_hash for item in self.records)
+        return self.position is not None or bool(self.records and not hashed)
+
 
 @dataclass(frozen=True, slots=True)
 class Appended:
@@ -150,6 +157,8 @@ class SessionRow:
 
     Our own boundaries do not change it, a client's own does.
     """
+    forked_at: int | None = None
+    """Of a fork: the last record of its parent that it began with, by seq; 0 for none. None: it is no fork."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +187,36 @@ class Stamp:
 
 
 @dataclass(frozen=True, slots=True)
+class Pending:
+    """A compaction that waits for its summary: what was asked, and what it was asked of.
+
+    Nothing else is stored: the same request on the same base makes the same plan.
+    """
+
+    compaction_id: str
+    key: SessionKey
+    request: str
+    """The request as JSON."""
+    base: Base
+    created_ms: int
+    expires_ms: int
+    used: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A pin: something that every later context must hold. `kind`: instruction, plan, todos, skill, file or tools."""
+
+    kind: str
+    name: str
+    text: str
+    seq: int = 0
+    """Newest record when it was pinned."""
+
+
+@dataclass(frozen=True, slots=True)
 class Committed:
-    """A marker that was written, or why it was not (`base_changed`)."""
+    """A marker that was written, or why it was not (`base_changed`, `nothing_to_clear`, `nothing_to_snip`)."""
 
     marker: Marker | None
     reason: str = ""
@@ -238,7 +275,12 @@ class Store(Protocol):
 
     async def position(self, namespace: str, source: str) -> SourcePosition | None: ...
 
-    async def snapshot(self, key: SessionKey, reach: Reach) -> Snapshot | None: ...
+    async def snapshot(self, key: SessionKey, reach: Reach, *, up_to_seq: int | None = None) -> Snapshot | None:
+        """One reading of the live context; with `up_to_seq` as if nothing newer had been appended.
+
+        A marker that came since is not left out: the base shows it. Overhead and memory are today's.
+        """
+        ...
 
     async def clearable(self, key: SessionKey) -> Clearable | None:
         """Uncleared results and media of the live context, old to new, and the newest answer; None: no session."""
@@ -248,7 +290,56 @@ class Store(Protocol):
 
     async def live(self, key: SessionKey, *, after: int, limit: int, max_bytes: int) -> LivePage | None: ...
 
-    async def commit(self, key: SessionKey, plan: CompactionPlan | ClearingPlan, stamp: Stamp) -> Committed: ...
+    async def commit(
+        self, key: SessionKey, plan: CompactionPlan | ClearingPlan | SnipPlan, stamp: Stamp
+    ) -> Committed: ...
+
+    async def put_pending(self, pending: Pending) -> None:
+        """Remember a summary that somebody is writing; what expired before is forgotten.
+
+        The same id again replaces it while it is unused. Raises CallerError `no_such_session`.
+        """
+        ...
+
+    async def pending(self, namespace: str, compaction_id: str) -> Pending | None: ...
+
+    async def use_pending(self, namespace: str, compaction_id: str, now_ms: int) -> bool:
+        """Mark it as used; False where it was used before, has expired, or is not there."""
+        ...
+
+    async def register(self, key: SessionKey, item: Registered, now_ms: int) -> None:
+        """Pin something; the same kind and name replaces what was there, in its place.
+
+        `seq` is found here. Raises CallerError: `too_long` (over 400,000 characters), `no_such_session`.
+        """
+        ...
+
+    async def unregister(self, key: SessionKey, kind: str, name: str) -> bool:
+        """Take a pin back; False where there is none of that name."""
+        ...
+
+    async def registered(self, key: SessionKey) -> list[Registered]:
+        """The pins in force, in the order in which they were made."""
+        ...
+
+    async def create_session(self, key: SessionKey, facts: SessionFacts, now_ms: int) -> bool:
+        """A new, empty session; False where it is there already (its facts are not changed)."""
+        ...
+
+    async def delete_session(self, key: SessionKey) -> int:
+        """Remove a session with everything that was made of it; the number of records removed, 0 for no session.
+
+        Sub-agents' sessions and forks stay, with the bodies that they share.
+        """
+        ...
+
+    async def fork_session(self, key: SessionKey, new_key: SessionKey, up_to: MessageUuid | None, now_ms: int) -> int:
+        """A new session that begins with this one's live context (up to a message); bodies are shared. Live records.
+
+        Its owner is `loop`: no client knows of it. Raises CallerError: `session_exists`, `unknown_message` (not in
+        the live context), `no_such_session`.
+        """
+        ...
 
     async def undo(self, key: SessionKey, stamp: Stamp) -> Committed: ...
 

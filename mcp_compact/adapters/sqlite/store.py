@@ -21,6 +21,7 @@ from mcp_compact.adapters.sqlite.operations import indexing
 from mcp_compact.compaction.micro import Clearable
 from mcp_compact.compaction.plan import ClearingPlan, CompactionPlan
 from mcp_compact.compaction.snapshot import Memory, Reach, Snapshot
+from mcp_compact.compaction.snip import SnipPlan
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.markers import Marker
 from mcp_compact.messages.message import Record
@@ -30,7 +31,10 @@ from mcp_compact.ports.store import (
     Committed,
     Found,
     LivePage,
+    Pending,
+    Registered,
     SearchQuery,
+    SessionFacts,
     SessionKey,
     SessionRow,
     SourcePosition,
@@ -106,8 +110,8 @@ class SqliteStore:
     async def position(self, namespace: str, source: str) -> SourcePosition | None:
         return await self.run(operations.position, namespace, source)
 
-    async def snapshot(self, key: SessionKey, reach: Reach) -> Snapshot | None:
-        return await self.run(operations.snapshot, key, reach)
+    async def snapshot(self, key: SessionKey, reach: Reach, *, up_to_seq: int | None = None) -> Snapshot | None:
+        return await self.run(operations.snapshot, key, reach, up_to_seq=up_to_seq)
 
     async def clearable(self, key: SessionKey) -> Clearable | None:
         return await self.run(operations.clearable, key)
@@ -118,8 +122,35 @@ class SqliteStore:
     async def live(self, key: SessionKey, *, after: int, limit: int, max_bytes: int) -> LivePage | None:
         return await self.run(operations.live, key, after=after, limit=limit, max_bytes=max_bytes)
 
-    async def commit(self, key: SessionKey, plan: CompactionPlan | ClearingPlan, stamp: Stamp) -> Committed:
+    async def commit(self, key: SessionKey, plan: CompactionPlan | ClearingPlan | SnipPlan, stamp: Stamp) -> Committed:
         return await self.run(operations.commit, key, plan, stamp)
+
+    async def put_pending(self, pending: Pending) -> None:
+        await self.run(operations.put_pending, pending)
+
+    async def pending(self, namespace: str, compaction_id: str) -> Pending | None:
+        return await self.run(operations.pending, namespace, compaction_id)
+
+    async def use_pending(self, namespace: str, compaction_id: str, now_ms: int) -> bool:
+        return await self.run(operations.use_pending, namespace, compaction_id, now_ms)
+
+    async def register(self, key: SessionKey, item: Registered, now_ms: int) -> None:
+        await self.run(operations.register, key, item, now_ms)
+
+    async def unregister(self, key: SessionKey, kind: str, name: str) -> bool:
+        return await self.run(operations.unregister, key, kind, name)
+
+    async def registered(self, key: SessionKey) -> list[Registered]:
+        return await self.run(operations.registered, key)
+
+    async def create_session(self, key: SessionKey, facts: SessionFacts, now_ms: int) -> bool:
+        return await self.run(operations.create_session, key, facts, now_ms)
+
+    async def delete_session(self, key: SessionKey) -> int:
+        return await self.run(operations.delete_session, key)
+
+    async def fork_session(self, key: SessionKey, new_key: SessionKey, up_to: MessageUuid | None, now_ms: int) -> int:
+        return await self.run(operations.fork_session, key, new_key, up_to, now_ms)
 
     async def undo(self, key: SessionKey, stamp: Stamp) -> Committed:
         return await self.run(operations.undo, key, stamp)

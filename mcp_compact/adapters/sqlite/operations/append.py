@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mcp_compact.adapters.sqlite.connection import writing
-from mcp_compact.adapters.sqlite.operations import anchor, native, state, writing_rows
+from mcp_compact.adapters.sqlite.operations import anchor, facts, native, state, writing_rows
 from mcp_compact.adapters.sqlite.operations.branch import Switch, settle, switch
 from mcp_compact.adapters.sqlite.operations.chain import rechain
-from mcp_compact.adapters.sqlite.operations.encoding import checked, json_list, safe_id
+from mcp_compact.adapters.sqlite.operations.encoding import json_list, safe_id
 from mcp_compact.adapters.sqlite.operations.live import recount, total
 from mcp_compact.adapters.sqlite.operations.placing import Placed, Placing, place, placed_of
 from mcp_compact.adapters.sqlite.operations.rows import (
@@ -54,7 +54,7 @@ def append(conn: sqlite3.Connection, key: SessionKey, batch: Batch, now_ms: int)
                     "no_such_session", f"There is no session {key.session_id!r}.", "Append or import first."
                 )
             session = state.create(conn, key, now_ms)
-        _take_facts(session, batch.facts)
+        facts.take(session, batch.facts, is_import=batch.is_import)
         work = _sort(conn, session, records)
         placing = place(conn, session, work.new) if work.new else Placing([])
         if work.new:
@@ -76,18 +76,6 @@ def append(conn: sqlite3.Connection, key: SessionKey, batch: Batch, now_ms: int)
             missing_parents=tuple(map(MessageUuid, placing.missing_parents)),
             last_seq=session.last_seq,
         )
-
-
-def _take_facts(session: Session, facts: SessionFacts) -> None:
-    for name in ("title", "model", "cwd", "owner", "parent_session_id", "agent_id"):
-        value = getattr(facts, name)
-        if value is not None:
-            setattr(session, name, well_formed(value))
-    if facts.context_window is not None:
-        session.context_window = checked("context_window", facts.context_window)
-    if facts.overhead_tokens is not None:
-        session.overhead_tokens = max(0, checked("overhead_tokens", facts.overhead_tokens) or 0)
-        session.overhead_source = "given"
 
 
 def _sort(conn: sqlite3.Connection, session: Session, batch: Sequence[Placed]) -> _Sorted:

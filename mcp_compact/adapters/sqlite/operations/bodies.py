@@ -10,6 +10,7 @@ from mcp_compact.compaction.plan import ClearingPlan, CompactionPlan, ServiceTex
 from mcp_compact.messages.codec import format_time
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.markers import Clearing, ClearKind, Marker, MarkerKind
+from mcp_compact.messages.weights import Weight, family_of
 from mcp_compact.ports.store import Stamp
 
 SUMMARY = "summary"
@@ -32,6 +33,8 @@ def boundary_metadata(session: Session, plan: CompactionPlan, marker: Marker, st
     metadata: dict[str, Any] = {
         "trigger": plan.trigger,
         "strategy": plan.strategy,
+        # A client that keeps its own history goes on sending all of it.
+        "appliesTo": "stored_view" if session.owner == "client" else "sent_context",
         "preCompactTokenCount": plan.pre_compact_token_count,
         "postCompactTokenCount": plan.tokens_after + session.overhead_tokens,
         "lastMessageUuid": plan.last_message_uuid,
@@ -71,6 +74,17 @@ def micro_metadata(session: Session, plan: ClearingPlan, cleared: Sequence[Clear
         "tokensSaved": plan.tokens_before - plan.tokens_after,
         "compactedToolIds": [call for call in results if call is not None],
         "clearedAttachmentUUIDs": list(media),
+        "liveHash": session.live_hash.hex(),
+    }
+
+
+def snip_metadata(session: Session, marker: Marker, before: Weight) -> dict[str, Any]:
+    """What a snip says of itself; tokens of the live context without overhead."""
+    tokens = family_of(session.model).tokens
+    return {
+        "snippedUuids": list(marker.snipped),
+        "tokensBefore": tokens(before),
+        "tokensAfter": tokens(session.totals.weight),
         "liveHash": session.live_hash.hex(),
     }
 

@@ -102,8 +102,9 @@ def markers_of(conn: sqlite3.Connection, session: int) -> list[Marker]:
 
 def marker_at(conn: sqlite3.Connection, session: int, seq: int) -> Marker:
     """One marker, whole."""
-    uuid, kind, parent, base, restores, metadata = conn.execute(
-        "SELECT uuid, kind, parent_seq, base_seq, restores_seq, metadata FROM marker WHERE session = ? AND seq = ?",
+    uuid, kind, parent, base, restores, metadata, at_ms = conn.execute(
+        "SELECT m.uuid, m.kind, m.parent_seq, m.base_seq, m.restores_seq, m.metadata, r.at_ms FROM marker m "
+        "LEFT JOIN record r ON r.session = m.session AND r.seq = m.seq WHERE m.session = ? AND m.seq = ?",
         (session, seq),
     ).fetchone()
     members: dict[str, list[MessageUuid]] = {}
@@ -129,6 +130,7 @@ def marker_at(conn: sqlite3.Connection, session: int, seq: int) -> Marker:
         snipped=tuple(members.get(SNIPPED, ())),
         restores_seq=restores,
         metadata=json_value(metadata),
+        at_ms=at_ms,
     )
 
 

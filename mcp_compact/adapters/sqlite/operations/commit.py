@@ -21,7 +21,7 @@ from mcp_compact.adapters.sqlite.operations.chain import (
     set_head,
 )
 from mcp_compact.adapters.sqlite.operations.encoding import safe_id
-from mcp_compact.adapters.sqlite.operations.live import live_among, live_rows, narrow_row, recount, total
+from mcp_compact.adapters.sqlite.operations.live import live_among, live_rows, narrow_row, recount, service_rows, total
 from mcp_compact.adapters.sqlite.operations.marker_records import write_marker, write_service
 from mcp_compact.adapters.sqlite.operations.memory import insert_memory
 from mcp_compact.adapters.sqlite.operations.sessions import existing
@@ -29,6 +29,7 @@ from mcp_compact.adapters.sqlite.operations.state import Session, Totals
 from mcp_compact.adapters.sqlite.operations.writing_rows import reserve_ids
 from mcp_compact.compaction.plan import ClearingPlan, CompactionPlan
 from mcp_compact.compaction.snapshot import Base
+from mcp_compact.compaction.snip import SnipPlan
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.live import HASH_MODULUS
 from mcp_compact.messages.markers import Marker, MarkerKind, chain, last_boundary, marker_to_undo
@@ -37,18 +38,24 @@ from mcp_compact.ports.store import Committed, SessionKey, Stamp
 BASE_CHANGED = Committed(None, "base_changed")
 
 
-def commit(conn: sqlite3.Connection, key: SessionKey, plan: CompactionPlan | ClearingPlan, stamp: Stamp) -> Committed:
+def commit(
+    conn: sqlite3.Connection, key: SessionKey, plan: CompactionPlan | ClearingPlan | SnipPlan, stamp: Stamp
+) -> Committed:
     """Write the plan's marker and what belongs to it.
 
     Not written, with the reason, where the live context has changed since in another way than by records
-    appended (`base_changed`), or where nothing is left to clear (`nothing_to_clear`). Raises CallerError
-    (`no_such_session`).
+    appended (`base_changed`), or where nothing is left to clear or snip (`nothing_to_clear`, `nothing_to_snip`).
+    Raises CallerError (`no_such_session`).
     """
     with writing(conn):
         session = existing(conn, key)
-        if isinstance(plan, ClearingPlan):
-            return _commit_clearing(conn, session, plan, stamp)
-        return _commit_boundary(conn, session, plan, stamp)
+        match plan:
+            case CompactionPlan():
+                return _commit_boundary(conn, session, plan, stamp)
+            case ClearingPlan():
+                return _commit_clearing(conn, session, plan, stamp)
+            case SnipPlan():
+                return _commit_snip(conn, session, plan, stamp)
 
 
 def _commit_boundary(conn: sqlite3.Connection, session: Session, plan: CompactionPlan, stamp: Stamp) -> Committed:
@@ -114,6 +121,27 @@ def _commit_clearing(conn: sqlite3.Connection, session: Session, plan: ClearingP
     session.totals = before - old + _shares(conn, session, live)
     session.marker_seq = marker.seq
     marker = replace(marker, cleared=tuple(cleared), metadata=bodies.micro_metadata(session, plan, cleared))
+    return _finish(conn, session, marker, before, stamp, reserve_ids(conn, 1))
+
+
+def _commit_snip(conn: sqlite3.Connection, session: Session, plan: SnipPlan, stamp: Stamp) -> Committed:
+    """What has left the live context since is skipped; service records never leave."""
+    if session.marker_seq != plan.base.marker_seq or _markers_since(conn, session, plan.base):
+        return BASE_CHANGED
+    before = session.totals
+    named = {seq_of(conn, session.id, safe_id(uuid)) for uuid in plan.snipped}
+    live = live_among(conn, session, [seq for seq in named if seq is not None])
+    service = {row.seq for row in service_rows(conn, session)}
+    going = sorted(live.keys() - service)
+    if not going:
+        return Committed(None, "nothing_to_snip")
+    marker = _marker(session, MessageUuid(safe_id(stamp.uuids[0])), MarkerKind.SNIP, session.last_seq)
+    marker = replace(marker, snipped=tuple(MessageUuid(live[seq]) for seq in going))
+    session.totals = before - _shares(conn, session, going)
+    session.marker_seq = marker.seq
+    insert_members(conn, session, marker)
+    enter(conn, session.id, marker.seq)
+    marker = replace(marker, metadata=bodies.snip_metadata(session, marker, before.weight))
     return _finish(conn, session, marker, before, stamp, reserve_ids(conn, 1))
 
 

@@ -34,7 +34,11 @@ def index_batch(conn: sqlite3.Connection, limit: int = BATCH) -> int:
     with writing(conn):
         if not texts or _indexed(conn) != start:
             return 0
-        conn.executemany("INSERT INTO fts (rowid, text) VALUES (?, ?)", texts)
+        # A session may have been deleted meanwhile.
+        there = {
+            row[0] for row in conn.execute("SELECT id FROM record WHERE id > ? AND id <= ?", (start, texts[-1][0]))
+        }
+        conn.executemany("INSERT INTO fts (rowid, text) VALUES (?, ?)", [item for item in texts if item[0] in there])
         conn.execute("UPDATE archive SET indexed_record = ?", (texts[-1][0],))
     return len(texts)
 

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from heapq import merge
 
-from mcp_compact.adapters.sqlite.operations.encoding import json_list
+from mcp_compact.adapters.sqlite.operations.encoding import MAX_INT, json_list
 from mcp_compact.adapters.sqlite.operations.rows import NARROW, Narrow
 from mcp_compact.adapters.sqlite.operations.state import Session, Totals
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
@@ -21,12 +21,13 @@ from mcp_compact.messages.weights import NOTHING, Weight
 
 # The two parts of the list, each old to new and new to old. S608: the columns are this package's own.
 _SINCE = (
-    f"SELECT {NARROW} FROM record r WHERE r.session = ? AND r.seq > ? AND r.kind = 1 AND r.active > 0 "  # noqa: S608
-    "AND r.snipped_by = 0 ORDER BY r.seq"
+    f"SELECT {NARROW} FROM record r WHERE r.session = ? AND r.seq > ? AND r.seq <= ? AND r.kind = 1 "  # noqa: S608
+    "AND r.active > 0 AND r.snipped_by = 0 ORDER BY r.seq"
 )
 _KEPT = (
     f"SELECT {NARROW} FROM member m JOIN record r ON r.session = m.session AND r.seq = m.seq "  # noqa: S608
-    "WHERE m.session = ? AND m.marker = ? AND m.role = 'preserved' AND r.seq > ? AND r.snipped_by = 0 ORDER BY r.seq"
+    "WHERE m.session = ? AND m.marker = ? AND m.role = 'preserved' AND r.seq > ? AND r.seq <= ? AND r.snipped_by = 0 "
+    "ORDER BY r.seq"
 )
 _SERVICE = (
     f"SELECT {NARROW} FROM member m JOIN record r ON r.session = m.session AND r.seq = m.seq "  # noqa: S608
@@ -53,14 +54,14 @@ def service_rows(conn: sqlite3.Connection, session: Session) -> list[Narrow]:
 
 
 def live_rows(
-    conn: sqlite3.Connection, session: Session, *, after: int = 0, newest_first: bool = False
+    conn: sqlite3.Connection, session: Session, *, after: int = 0, up_to: int = MAX_INT, newest_first: bool = False
 ) -> Iterator[Narrow]:
-    """Live records but service records, with a seq above `after`; read as far as the caller goes."""
+    """Live records but service records, with a seq above `after` and up to `up_to`; read as far as the caller goes."""
     order = " DESC" if newest_first else ""
-    since = map(Narrow._make, conn.execute(_SINCE + order, (session.id, max(after, session.base_seq))))
+    since = map(Narrow._make, conn.execute(_SINCE + order, (session.id, max(after, session.base_seq), up_to)))
     if not session.boundary_seq:
         return since
-    kept = map(Narrow._make, conn.execute(_KEPT + order, (session.id, session.boundary_seq, after)))
+    kept = map(Narrow._make, conn.execute(_KEPT + order, (session.id, session.boundary_seq, after, up_to)))
     return _once(merge(kept, since, key=lambda row: row.seq, reverse=newest_first))
 
 

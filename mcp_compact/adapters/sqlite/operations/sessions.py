@@ -97,6 +97,7 @@ def _row(conn: sqlite3.Connection, found: Session) -> SessionRow:
         indexed_seq=_indexed(conn, found),
         body_bytes=found.body_bytes,
         client_tokens=client_tokens(conn, found),
+        forked_at=found.forked_at,
     )
 
 

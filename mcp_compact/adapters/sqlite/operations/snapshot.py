@@ -9,7 +9,7 @@ from mcp_compact.adapters.sqlite.connection import reading
 from mcp_compact.adapters.sqlite.operations import state
 from mcp_compact.adapters.sqlite.operations.clearable import RESULT, result_facts
 from mcp_compact.adapters.sqlite.operations.encoding import json_list
-from mcp_compact.adapters.sqlite.operations.live import live_rows, live_weight, service_rows
+from mcp_compact.adapters.sqlite.operations.live import live_rows, live_weight, service_rows, total
 from mcp_compact.adapters.sqlite.operations.memory import memory_of
 from mcp_compact.adapters.sqlite.operations.rows import Narrow, entry_of_row, whole_record
 from mcp_compact.adapters.sqlite.operations.state import Session
@@ -23,11 +23,27 @@ INSTRUCTIONS = 200
 """So many newest standing instructions are read."""
 
 
-def snapshot(conn: sqlite3.Connection, key: SessionKey, reach: Reach) -> Snapshot | None:
-    """The live context as far back as `reach` asks for; None where there is no such session."""
+def snapshot(
+    conn: sqlite3.Connection, key: SessionKey, reach: Reach, *, up_to_seq: int | None = None
+) -> Snapshot | None:
+    """The live context as far back as `reach` asks for; None where there is no such session.
+
+    With `up_to_seq` as if nothing newer had been appended; where a newer marker is in effect it is the
+    live context as it is now, and its base says so.
+    """
     with reading(conn):
         session = state.load(conn, key)
+        if session is not None and up_to_seq is not None:
+            _step_back(conn, session, up_to_seq)
         return _snapshot(conn, session, reach) if session else None
+
+
+def _step_back(conn: sqlite3.Connection, session: Session, up_to_seq: int) -> None:
+    """Take what was appended since off the row (in memory only)."""
+    if session.marker_seq > up_to_seq or session.last_seq <= up_to_seq:
+        return
+    session.totals -= total(conn, session.id, live_rows(conn, session, after=up_to_seq))
+    session.last_seq = up_to_seq
 
 
 def _snapshot(conn: sqlite3.Connection, session: Session, reach: Reach) -> Snapshot:
@@ -45,7 +61,7 @@ def _snapshot(conn: sqlite3.Connection, session: Session, reach: Reach) -> Snaps
         results=_results(conn, session, tail),
         memory=memory_of(conn, session),
         instructions=_instructions(conn, session),
-        discovered_tools=_tools(conn, session.id),
+        discovered_tools=_tools(conn, session),
         context_window=session.context_window,
         overhead_tokens=session.overhead_tokens,
         last_message_uuid=last,
@@ -57,7 +73,7 @@ def _tail(conn: sqlite3.Connection, session: Session, reach: Reach, family: Fami
     """The newest live records, old to new; whether they begin at the floor."""
     entries: list[Entry] = []
     weight, texts, need = NOTHING, 0, session.last_seq + 1
-    for row in live_rows(conn, session, newest_first=True):
+    for row in live_rows(conn, session, up_to=session.last_seq, newest_first=True):
         if row.seq < need and entries and _reached(reach, family.tokens(weight), texts, row.seq):
             return tuple(reversed(entries)), False
         own = live_weight(conn, session.id, row)
@@ -93,22 +109,25 @@ def _results(conn: sqlite3.Connection, session: Session, tail: Sequence[Entry]) 
 def _instructions(conn: sqlite3.Connection, session: Session) -> tuple[Instruction, ...]:
     """The newest standing instructions, old to new; those of rewound prompts are none.
 
-    A client's boundary may cut the chain of parents: what stands before it was not rewound.
+    A client's boundary may cut the chain of parents: what stands before it was not rewound. A fork keeps
+    those of records that it does not hold, with seq 0.
     """
     floor = session.base_seq if session.natives else 0
     rows = conn.execute(
-        "SELECT iif(n.active > 0, l.seq, l.first_seq), l.text FROM ledger l "
-        "JOIN record n ON n.session = l.session AND n.seq = l.seq "
-        "JOIN record f ON f.session = l.session AND f.seq = l.first_seq "
-        "WHERE l.session = ? AND l.kind = 'instruction' AND (n.active > 0 OR f.active > 0 OR l.first_seq <= ?) "
-        "ORDER BY l.seq DESC LIMIT ?",
-        (session.id, floor, INSTRUCTIONS),
+        "SELECT iif(n.active > 0 AND l.seq <= :last, l.seq, l.first_seq), l.text FROM ledger l "
+        "LEFT JOIN record n ON n.session = l.session AND n.seq = l.seq "
+        "LEFT JOIN record f ON f.session = l.session AND f.seq = l.first_seq "
+        "WHERE l.session = :session AND l.kind = 'instruction' AND l.first_seq <= :last "
+        "AND (n.active > 0 OR f.active > 0 OR l.first_seq <= :floor) ORDER BY l.seq DESC LIMIT :number",
+        {"session": session.id, "last": session.last_seq, "floor": floor, "number": INSTRUCTIONS},
     ).fetchall()
     return tuple(Instruction(seq, text) for seq, text in reversed(rows))
 
 
-def _tools(conn: sqlite3.Connection, session: int) -> tuple[str, ...]:
-    rows = conn.execute("SELECT text FROM ledger WHERE session = ? AND kind = 'tool'", (session,))
+def _tools(conn: sqlite3.Connection, session: Session) -> tuple[str, ...]:
+    rows = conn.execute(
+        "SELECT text FROM ledger WHERE session = ? AND kind = 'tool' AND first_seq <= ?", (session.id, session.last_seq)
+    )
     return tuple(sorted(row[0] for row in rows))
 
 
@@ -124,7 +143,7 @@ def _last_messages(
 def _last_words(conn: sqlite3.Connection, session: Session) -> MessageUuid | None:
     row = conn.execute(
         "SELECT uuid FROM record WHERE session = ? AND text_holding = 1 AND role = 'user' AND snipped_by = 0 "
-        "AND active > 0 AND kind = 1 ORDER BY seq DESC LIMIT 1",
-        (session.id,),
+        "AND active > 0 AND kind = 1 AND seq <= ? ORDER BY seq DESC LIMIT 1",
+        (session.id, session.last_seq),
     ).fetchone()
     return MessageUuid(row[0]) if row else None

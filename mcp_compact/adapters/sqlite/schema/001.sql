@@ -20,7 +20,7 @@ CREATE TABLE session (
   cwd TEXT NOT NULL DEFAULT '',
   owner TEXT NOT NULL DEFAULT '',
   parent_session_id TEXT,
-  forked_at INTEGER,
+  forked_at INTEGER, -- last record of the parent that it began with
   agent_id TEXT,
   created_ms INTEGER NOT NULL,
   updated_ms INTEGER NOT NULL,
@@ -104,6 +104,9 @@ CREATE UNIQUE INDEX record_uuid ON record (session, uuid);
 
 CREATE INDEX record_message ON record (session, message_id) WHERE message_id IS NOT NULL;
 
+-- Records that share another one's body, which has the id of the record that brought it.
+CREATE INDEX record_shared ON record (body_id) WHERE body_id <> id;
+
 CREATE INDEX record_words ON record (session, seq) WHERE text_holding = 1 AND role = 'user';
 
 CREATE TABLE call (
@@ -127,7 +130,7 @@ CREATE TABLE result (
   cleared_answers INTEGER NOT NULL,
   cleared_media INTEGER NOT NULL,
   is_error INTEGER NOT NULL,
-  cleared_by INTEGER, -- marker whose clearing is in effect
+  cleared_by INTEGER, -- marker whose clearing is in effect; below 0: one of the session that this one was forked from
   PRIMARY KEY (session, seq, block)
 ) WITHOUT ROWID;
 
@@ -202,7 +205,7 @@ CREATE TABLE ledger (
   session INTEGER NOT NULL,
   kind TEXT NOT NULL, -- instruction, tool
   hash BLOB NOT NULL,
-  first_seq INTEGER NOT NULL,
+  first_seq INTEGER NOT NULL, -- 0: of a record of the parent that a fork does not hold
   seq INTEGER NOT NULL, -- newest record that holds it
   text TEXT NOT NULL,
   PRIMARY KEY (session, kind, hash)
@@ -220,6 +223,32 @@ CREATE TABLE memory (
   writer TEXT NOT NULL,
   at_ms INTEGER NOT NULL,
   PRIMARY KEY (session, version)
+) WITHOUT ROWID;
+
+CREATE TABLE pin (
+  session INTEGER NOT NULL,
+  kind TEXT NOT NULL, -- instruction, plan, todos, skill, file, tools
+  name TEXT NOT NULL,
+  ordinal INTEGER NOT NULL,
+  text TEXT NOT NULL,
+  seq INTEGER NOT NULL, -- newest record when it was pinned
+  at_ms INTEGER NOT NULL,
+  PRIMARY KEY (session, kind, name)
+) WITHOUT ROWID;
+
+-- Compactions that wait for a summary. Nothing is locked: request and base give the same plan again.
+CREATE TABLE pending (
+  namespace TEXT NOT NULL,
+  compaction_id TEXT NOT NULL,
+  session INTEGER NOT NULL,
+  request TEXT NOT NULL,
+  last_seq INTEGER NOT NULL,
+  marker_seq INTEGER NOT NULL,
+  live_hash TEXT NOT NULL,
+  created_ms INTEGER NOT NULL,
+  expires_ms INTEGER NOT NULL,
+  used INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (namespace, compaction_id)
 ) WITHOUT ROWID;
 
 CREATE TABLE conflict (
@@ -255,6 +284,7 @@ INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
   ('record', 'record_seq', '1000000 10000 1'),
   ('record', 'record_uuid', '1000000 10000 1'),
   ('record', 'record_message', '400000 4000 2'),
+  ('record', 'record_shared', '20000 2'),
   ('record', 'record_words', '20000 200 1'),
   ('call', 'call', '300000 3000 1 1 1'),
   ('result', 'result', '300000 3000 1 1'),
@@ -268,6 +298,8 @@ INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
   ('cleared', 'cleared_marker', '100000 1000 10'),
   ('ledger', 'ledger', '20000 200 100 1'),
   ('ledger', 'ledger_recent', '20000 200 100 1'),
-  ('memory', 'memory', '5000 50 1');
+  ('memory', 'memory', '5000 50 1'),
+  ('pin', 'pin', '500 5 2 1'),
+  ('pending', 'pending', '20 10 1');
 
 ANALYZE sqlite_schema;

@@ -113,6 +113,7 @@ def test_the_boundary_says_in_its_body_what_it_did(talk):
     assert body["compactMetadata"] == {
         "trigger": "agent",
         "strategy": "session_memory",
+            "appliesTo": "sent_context",
         "preCompactTokenCount": 900,
         "postCompactTokenCount": 350,
         "lastMessageUuid": "r29",
