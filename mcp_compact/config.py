@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from mcp_compact.compaction.policy import MemoryPolicy, MicroPolicy, Policy, SessionMemoryCompactConfig, levels
 from mcp_compact.errors import CallerError
-from mcp_compact.settings_table import PROVIDERS_KEYS, SETTINGS, SUMMARIZERS
+from mcp_compact.settings_table import MICRO_FIGURES, MICRO_FLAGS, PROVIDERS_KEYS, SETTINGS, SUMMARIZERS
 
 __all__ = [
     "FALSY",
@@ -286,13 +286,13 @@ def _json_object(reader: _Reader) -> dict[str, Any]:
 
 def _micro(reader: _Reader) -> MicroPolicy:
     default = MicroPolicy()
-    return MicroPolicy(
-        tools=(*default.tools, *_names(reader.text("MCP_COMPACT_MICRO_TOOLS"))),
-        exclude_tools=_names(reader.text("MCP_COMPACT_MICRO_EXCLUDE")),
-        older_than_minutes=reader.number("MCP_COMPACT_MICRO_OLDER_THAN_MINUTES", default.older_than_minutes),
-        keep_recent=reader.number("MCP_COMPACT_MICRO_KEEP", default.keep_recent),
-        media_tokens=reader.number("MCP_COMPACT_MICRO_MEDIA_TOKENS", default.media_tokens),
-    )
+    given: dict[str, Any] = {
+        "tools": (*default.tools, *_names(reader.text("MCP_COMPACT_MICRO_TOOLS"))),
+        "exclude_tools": _names(reader.text("MCP_COMPACT_MICRO_EXCLUDE")),
+    }
+    given |= {field: reader.number(name, getattr(default, field)) for name, field in MICRO_FIGURES.items()}
+    given |= {field: reader.flag(name, default=getattr(default, field)) for name, field in MICRO_FLAGS.items()}
+    return replace(default, **given)
 
 
 def _memory(reader: _Reader) -> MemoryPolicy:
@@ -373,9 +373,8 @@ def effective(settings: Settings) -> dict[str, object]:
         "MCP_COMPACT_MEMORY_STEP_CALLS": p.memory.then_each_calls,
         "MCP_COMPACT_MICRO_TOOLS": list(p.micro.tools),
         "MCP_COMPACT_MICRO_EXCLUDE": list(p.micro.exclude_tools),
-        "MCP_COMPACT_MICRO_OLDER_THAN_MINUTES": p.micro.older_than_minutes,
-        "MCP_COMPACT_MICRO_KEEP": p.micro.keep_recent,
-        "MCP_COMPACT_MICRO_MEDIA_TOKENS": p.micro.media_tokens,
+        **{name: getattr(p.micro, field) or None for name, field in MICRO_FIGURES.items()},
+        **{name: getattr(p.micro, field) for name, field in MICRO_FLAGS.items()},
         "MCP_COMPACT_MIN_GAIN_PERCENT": p.min_gain_percent,
         "MCP_COMPACT_REQUIRE_INSTRUCTIONS": p.require_instructions,
         "MCP_COMPACT_SYNCHRONOUS": settings.synchronous,

@@ -14,6 +14,25 @@ PROVIDERS_KEYS: Mapping[str, tuple[str, ...]] = {
 """Where a provider's users usually keep its key."""
 
 
+MICRO_FIGURES: Mapping[str, str] = {
+    "MCP_COMPACT_MICRO_OLDER_THAN_MINUTES": "older_than_minutes",
+    "MCP_COMPACT_MICRO_KEEP": "keep_recent",
+    "MCP_COMPACT_MICRO_MEDIA_TOKENS": "media_tokens",
+    "MCP_COMPACT_MICRO_TRIGGER_TOKENS": "trigger_tokens",
+    "MCP_COMPACT_MICRO_PROTECT_TOKENS": "protect_tokens",
+    "MCP_COMPACT_MICRO_CLEAR_AT_LEAST": "clear_at_least",
+    "MCP_COMPACT_MICRO_MAX_RESULT_TOKENS": "max_result_tokens",
+}
+"""Numbers of the micro-compaction policy, by their fields."""
+MICRO_FLAGS: Mapping[str, str] = {
+    "MCP_COMPACT_MICRO_CLEAR_INPUTS": "clear_tool_inputs",
+    "MCP_COMPACT_MICRO_CLEAR_OUTDATED_READS": "clear_outdated_reads",
+    "MCP_COMPACT_MICRO_CLEAR_REPEATED_CALLS": "clear_repeated_calls",
+    "MCP_COMPACT_MICRO_CLEAR_FAILED_INPUTS": "clear_failed_inputs",
+}
+"""Its switches."""
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """One environment variable: its name, what kind of value it takes, its default and what it does."""
@@ -62,6 +81,26 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("MCP_COMPACT_MICRO_OLDER_THAN_MINUTES", "minutes", "60", "Age from which results are cleared."),
     Setting("MCP_COMPACT_MICRO_KEEP", "results", "5", "So many newest results stay."),
     Setting("MCP_COMPACT_MICRO_MEDIA_TOKENS", "tokens", "2000", "Media of at least this size may be cleared."),
+    Setting(
+        "MCP_COMPACT_MICRO_TRIGGER_TOKENS",
+        "tokens",
+        "the warning level",
+        "Clearing by tokens does nothing in a smaller context.",
+    ),
+    Setting("MCP_COMPACT_MICRO_PROTECT_TOKENS", "tokens", "40000", "And keeps the newest results up to this sum."),
+    Setting("MCP_COMPACT_MICRO_CLEAR_AT_LEAST", "tokens", "20000", "And does nothing where it would free less."),
+    Setting(
+        "MCP_COMPACT_MICRO_MAX_RESULT_TOKENS", "tokens", "no limit", "A larger result is cleared after the next answer."
+    ),
+    Setting("MCP_COMPACT_MICRO_CLEAR_INPUTS", "flag", "off", "The inputs of cleared calls go too."),
+    Setting(
+        "MCP_COMPACT_MICRO_CLEAR_OUTDATED_READS",
+        "flag",
+        "off",
+        "Reads of a file that was read again or written since are cleared.",
+    ),
+    Setting("MCP_COMPACT_MICRO_CLEAR_REPEATED_CALLS", "flag", "off", "Of equal calls only the newest result stays."),
+    Setting("MCP_COMPACT_MICRO_CLEAR_FAILED_INPUTS", "flag", "off", "The inputs of failed calls are cleared."),
     Setting("MCP_COMPACT_MIN_GAIN_PERCENT", "percent", "5", "A compaction that frees less is not done."),
     Setting("MCP_COMPACT_REQUIRE_INSTRUCTIONS", "flag", "on", "Add standing instructions that would be lost."),
     Setting(

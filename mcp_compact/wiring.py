@@ -11,7 +11,9 @@ import anyio
 
 from mcp_compact.config import Settings, load_settings
 from mcp_compact.ports.clock import Clock
+from mcp_compact.ports.hooks import Hooks
 from mcp_compact.ports.store import Store
+from mcp_compact.ports.summarizer import Summarizer
 from mcp_compact.ports.tokenizer import Tokenizer
 from mcp_compact.service.deps import Deps
 from mcp_compact.service.service import LOCAL, Service
@@ -26,7 +28,32 @@ async def open_service(settings: Settings | None = None, *, namespace: str = LOC
     """
     known = settings or load_settings()
     async with _shared_store(known) as store:
-        yield Service(Deps(store, tokenizer(), system_clock(), known), namespace)
+        hooks, writers = _hooks(known), _writers(known)
+        yield Service(Deps(store, tokenizer(), system_clock(), known, hooks, writers), namespace)
+
+
+def _hooks(settings: Settings) -> Hooks | None:
+    """The owner's hooks, where there may be any."""
+    if settings.hooks is None and not settings.hook_entry_points:
+        return None
+    from mcp_compact.adapters.hooks import load_hooks  # noqa: PLC0415 - adapters are loaded on first use
+
+    return load_hooks(
+        str(settings.hooks or ""), entry_points=settings.hook_entry_points, timeout_s=settings.hook_timeout_s
+    )
+
+
+def _writers(settings: Settings) -> dict[str, Summarizer]:
+    """Who can be asked for a summary, apart from the calling agent."""
+    if "provider" not in settings.summarizers:
+        return {}
+    from mcp_compact.adapters.summarizers import ProviderSummarizer  # noqa: PLC0415 - only where it is asked for
+
+    llm = settings.llm
+    provider = ProviderSummarizer(
+        llm.model, base_url=llm.base_url, api_key=llm.api_key, timeout_s=llm.timeout_s, max_tokens=llm.max_tokens
+    )
+    return {"provider": provider}
 
 
 @cache

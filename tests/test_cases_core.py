@@ -22,7 +22,7 @@ from mcp_compact.compaction.in_memory import (
     snapshot_of,
     turns_of,
 )
-from mcp_compact.compaction.micro import MicroRequest, plan_clearing
+from mcp_compact.compaction.micro import MicroMode, MicroRequest, plan_clearing
 from mcp_compact.compaction.pipeline import Finished, NothingDone, start
 from mcp_compact.compaction.plan import ClearingPlan
 from mcp_compact.compaction.policy import MicroPolicy, Policy, SessionMemoryCompactConfig, levels
@@ -256,7 +256,7 @@ def test_names_of_discovered_tools_reach_the_plan(case_of: Callable[[str], Case]
 def cleared(case: Case) -> tuple[LiveContext, ClearingPlan]:
     config = case.input["config"]
     # Messages of a case have no times, so age is set aside.
-    request = MicroRequest(keep=config.get("keep_recent"), everything=True, all_media="keep_recent_media" in config)
+    request = MicroRequest(keep=config.get("keep_recent"), mode=MicroMode.ALL, all_media="keep_recent_media" in config)
     plan = plan_clearing(clearable_of(conversation(case.live, CLAUDE, AROUND)), request, MicroPolicy())
     return apply_clearing_plan(case.live, plan), plan
 
@@ -282,7 +282,7 @@ def test_a_second_and_a_third_run_change_nothing(case_of: Callable[[str], Case],
     case = case_of(name)
     once, plan = cleared(case)
     for _ in range(2):
-        request = MicroRequest(keep=case.input["config"].get("keep_recent"), everything=True, all_media=True)
+        request = MicroRequest(keep=case.input["config"].get("keep_recent"), mode=MicroMode.ALL, all_media=True)
         again = plan_clearing(clearable_of(conversation(once, CLAUDE, AROUND)), request, MicroPolicy())
         assert again.cleared == ()
         assert again.tokens_after == plan.tokens_after
@@ -322,7 +322,7 @@ def test_clearing_compacting_and_clearing_again_leave_the_first_bytes(
     )
     after = apply_plan(once, outcome.plan, ["s"]) if isinstance(outcome, Finished) else once
     again = plan_clearing(
-        clearable_of(conversation(after, CLAUDE, AROUND)), MicroRequest(keep=0, everything=True), MicroPolicy()
+        clearable_of(conversation(after, CLAUDE, AROUND)), MicroRequest(keep=0, mode=MicroMode.ALL), MicroPolicy()
     )
     final = apply_clearing_plan(after, again)
     bodies = {record.uuid: record.body for record in case.live.records}

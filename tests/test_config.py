@@ -185,8 +185,38 @@ def test_every_number_reaches_its_place() -> None:
     ).policy
     assert policy.memory == MemoryPolicy(1, 2, 3, 4, 5)
     assert policy.micro == MicroPolicy((*MicroPolicy().tools, "mcp__*", "read_file"), ("Bash",), 6, 7, 8)
+    assert load().policy.micro == MicroPolicy()
     assert policy.min_gain_percent == 9
     assert not policy.require_instructions
+
+
+def test_every_figure_and_switch_of_clearing_by_tokens_reaches_its_place() -> None:
+    settings = load(
+        MCP_COMPACT_MICRO_TRIGGER_TOKENS="11",
+        MCP_COMPACT_MICRO_PROTECT_TOKENS="12",
+        MCP_COMPACT_MICRO_CLEAR_AT_LEAST="13",
+        MCP_COMPACT_MICRO_MAX_RESULT_TOKENS="14",
+        MCP_COMPACT_MICRO_CLEAR_INPUTS="on",
+        MCP_COMPACT_MICRO_CLEAR_OUTDATED_READS="1",
+        MCP_COMPACT_MICRO_CLEAR_REPEATED_CALLS="yes",
+        MCP_COMPACT_MICRO_CLEAR_FAILED_INPUTS="true",
+    )
+    micro = settings.policy.micro
+    assert (micro.trigger_tokens, micro.protect_tokens, micro.clear_at_least, micro.max_result_tokens) == (11, 12, 13, 14)
+    assert micro.clear_tool_inputs
+    assert micro.clear_outdated_reads
+    assert micro.clear_repeated_calls
+    assert micro.clear_failed_inputs
+    values = effective(settings)
+    assert values["MCP_COMPACT_MICRO_MAX_RESULT_TOKENS"] == 14
+    assert values["MCP_COMPACT_MICRO_CLEAR_FAILED_INPUTS"] is True
+
+
+def test_what_is_off_or_left_to_the_window_has_no_figure_in_force() -> None:
+    values = effective(load())
+    assert values["MCP_COMPACT_MICRO_TRIGGER_TOKENS"] is None
+    assert values["MCP_COMPACT_MICRO_MAX_RESULT_TOKENS"] is None
+    assert values["MCP_COMPACT_MICRO_CLEAR_INPUTS"] is False
 
 
 def test_a_file_folders_and_sizes_are_read(tmp_path: Path) -> None:
@@ -363,8 +393,8 @@ def test_the_documented_defaults_are_the_defaults_in_force() -> None:
     for item in SETTINGS:
         if item.default.isdigit():
             assert values[item.name] == int(item.default), item.name
-        if item.default == "on":
-            assert values[item.name] is True, item.name
+        if item.default in ("on", "off"):
+            assert values[item.name] is (item.default == "on"), item.name
 
 
 def test_the_values_in_force_are_those_that_were_set(tmp_path: Path) -> None:

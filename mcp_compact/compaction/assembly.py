@@ -42,7 +42,7 @@ def assemble(
     """A plan and the memory text in it. Declines where it would not fit, or not gain enough."""
     snapshot, family = attempt.snapshot, attempt.snapshot.family
     room = window.target - max(FEWEST_MEMORY_TOKENS, window.target // MEMORY_SHARE)
-    cleared, tail_weight = clear_largest(snapshot, window.kept, room)
+    cleared, tail_weight = clear_largest(snapshot, window.kept, room, attempt.policy.micro.exclude_tools)
     leaving = family.tokens(snapshot.live_weight - total(window.kept))
     frame = family.tokens(_summary("", attempt, window).weight)
     if leaving // MOST_OF_LEAVING < frame + FEWEST_MEMORY_TOKENS // 2:
@@ -81,7 +81,10 @@ def _plan(
         target_tokens=window.target,
         spans=_spans(snapshot, window, cleared),
         loss=written.loss,
-        warnings=tuple(f"only in the archive now: {text[:100]}" for text in written.loss.instructions_missing),
+        warnings=(
+            *attempt.around.warnings,
+            *(f"only in the archive now: {text[:100]}" for text in written.loss.instructions_missing),
+        ),
         discovered_tools=snapshot.discovered_tools,
         last_message_uuid=snapshot.last_message_uuid,
         last_user_message_uuid=snapshot.last_user_message_uuid,
@@ -101,11 +104,20 @@ def _written(attempt: Attempt, window: Window, memory_tokens: int, write: WriteM
 
     Written at most twice: where instructions had to be added, the memory makes room for them.
     """
-    first = _once(attempt, window, memory_tokens, write, ())
+    given = _hook_result(attempt)
+    first = _once(attempt, window, memory_tokens, write, given)
     if isinstance(first, Declined) or not first.loss.instructions_missing or not attempt.policy.require_instructions:
         return first
     extra = _attached(first.loss.instructions_missing, attempt, memory_tokens // 2)
-    return _once(attempt, window, memory_tokens, write, extra) if extra else first
+    return _once(attempt, window, memory_tokens, write, (*extra, *given)) if extra else first
+
+
+def _hook_result(attempt: Attempt) -> tuple[ServiceText, ...]:
+    text = attempt.request.hook_context.strip()
+    if not text:
+        return ()
+    weight = Weight(units=attempt.around.count([text])[0], messages=1)
+    return (ServiceText("hook_result", "session_start", text, weight),)
 
 
 def _once(

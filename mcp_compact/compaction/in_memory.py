@@ -13,14 +13,23 @@ from mcp_compact.compaction.pipeline import Finished, NothingDone, start
 from mcp_compact.compaction.plan import ClearingPlan, CompactionPlan
 from mcp_compact.compaction.policy import Policy
 from mcp_compact.compaction.request import CompactRequest, Loaded, Surroundings
-from mcp_compact.compaction.snapshot import Base, Instruction, Memory, ResultFacts, ServiceRecord, Snapshot
+from mcp_compact.compaction.snapshot import (
+    Base,
+    CallFacts,
+    Instruction,
+    Memory,
+    ResultFacts,
+    ServiceRecord,
+    Snapshot,
+)
 from mcp_compact.compaction.summary import SummaryRequest
-from mcp_compact.compaction.weighing import Weighed, weigh_records
-from mcp_compact.messages.blocks import ToolResultBlock
+from mcp_compact.compaction.weighing import Weighed, cleared_input, weigh_records
+from mcp_compact.messages.blocks import ToolResultBlock, ToolUseBlock
 from mcp_compact.messages.clearing import apply_clearings
 from mcp_compact.messages.codec import body_hash, canonical, decode_message
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.live import LiveContext, live_hash, state_hash
+from mcp_compact.messages.markers import ClearKind
 from mcp_compact.messages.message import Entry, Record, entry_of
 from mcp_compact.messages.valid import Turn
 from mcp_compact.messages.weights import NOTHING, Family
@@ -105,7 +114,7 @@ def snapshot_of(talk: Conversation) -> Snapshot:
 
 def result_facts(talk: Conversation) -> list[ResultFacts]:
     """Every tool result of the live records that is not cleared, with its tool's name."""
-    tools = {call.id: call.name for record in talk.live.records for call in record.calls}
+    calls = _calls(talk)
     found: list[ResultFacts] = []
     for record in talk.live.records:
         weighed = talk.weighed[record.uuid]
@@ -113,7 +122,7 @@ def result_facts(talk: Conversation) -> list[ResultFacts]:
         for number, result in enumerate(record.results):
             cleared = any(c.block == at[number] and c.part is None for c in talk.live.clearings.get(record.uuid, ()))
             if not cleared and not result.cleared:
-                found.append(_facts(record, at[number], result.tool_use_id, weighed, number, tools))
+                found.append(_facts(record, at[number], result.tool_use_id, weighed, number, calls))
     return found
 
 
@@ -121,6 +130,7 @@ def clearable_of(talk: Conversation) -> Clearable:
     """What of the live records micro-compaction could clear."""
     records = talk.live.records
     answer = next((record for record in reversed(records) if record.type == "assistant"), None)
+    same = [record.seq for record in records if answer and _message_id(record) == _message_id(answer) is not None]
     live = snapshot_of(talk)
     return Clearable(
         base=live.base,
@@ -129,16 +139,28 @@ def clearable_of(talk: Conversation) -> Clearable:
         results=result_facts(talk),
         media=[media for record in records for media in talk.weighed[record.uuid].media],
         newest_answer_ms=answer.at_ms if answer else None,
-        newest_answer_seq=answer.seq if answer else 0,
+        newest_answer_seq=min([answer.seq, *same]) if answer else 0,
+        overhead_tokens=talk.overhead_tokens,
+        context_window=talk.context_window,
     )
 
 
+def _message_id(record: Record) -> str | None:
+    return record.message.id if record.message else None
+
+
 def _facts(
-    record: Record, block: int, call: ToolUseId, weighed: Weighed, number: int, tools: dict[ToolUseId, str]
+    record: Record,
+    block: int,
+    call: ToolUseId,
+    weighed: Weighed,
+    number: int,
+    calls: dict[ToolUseId, tuple[str, CallFacts]],
 ) -> ResultFacts:
+    tool, facts = calls.get(call, ("", None))
     return ResultFacts(
         tool_use_id=call,
-        tool=tools.get(call, ""),
+        tool=tool,
         uuid=record.uuid,
         seq=record.seq,
         block=block,
@@ -146,7 +168,25 @@ def _facts(
         cleared_weight=weighed.cleared[number],
         at_ms=record.at_ms,
         is_error=record.results[number].is_error,
+        call=facts,
     )
+
+
+def _calls(talk: Conversation) -> dict[ToolUseId, tuple[str, CallFacts]]:
+    """Every live call by its id, with its tool's name; of repeated ids the newest."""
+    records = talk.live.records
+    thinking = {record.message.id for record in records if record.message and record.has_thinking} - {None}
+    found: dict[ToolUseId, tuple[str, CallFacts]] = {}
+    for record in records:
+        places = [(at, b) for at, b in enumerate(record.blocks) if isinstance(b, ToolUseBlock) and not b.server]
+        if not places:
+            continue
+        thinks = record.has_thinking or (record.message is not None and record.message.id in thinking)
+        gone = {c.block for c in talk.live.clearings.get(record.uuid, ()) if c.kind is ClearKind.INPUT}
+        for (at, call), given in zip(places, talk.weighed[record.uuid].inputs, strict=True):
+            facts = cleared_input(call.input) if at in gone else given
+            found[call.id] = (call.name, CallFacts(record.uuid, record.seq, at, facts, thinks, at in gone))
+    return found
 
 
 def _marker_seq(live: LiveContext) -> int:

@@ -1,111 +1,102 @@
 """Micro-compaction: old tool results and large media leave the live context. No model is called.
 
-The archive keeps what leaves.
+The archive keeps what leaves. Three modes say which results are old:
+
+- `age`: those older than an hour. After that time the provider's prompt cache is cold, so even a little is worth it.
+- `tokens`: those beyond the newest 40,000 tokens of results; only where the context has grown to a trigger,
+  and only if it frees 20,000 tokens, since clearing makes the provider read everything after it anew.
+- `all`: every one.
+
+In each mode the newest results stay, and so does what no answer has followed yet (a `keep` of 0 takes both).
+Large results, results that a later one stands for, and inputs come to these where the policy says so.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Sequence
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from collections.abc import Container, Iterable, Sequence
 from typing import TypeAlias
 
-from mcp_compact.compaction.plan import Cleared, ClearingPlan
-from mcp_compact.compaction.policy import MicroPolicy
-from mcp_compact.compaction.snapshot import Base, MediaFacts, ResultFacts
-from mcp_compact.messages.blocks import CLEARED_MEDIA
+from mcp_compact.compaction.micro_request import (
+    Clearable,
+    MicroMode,
+    MicroRequest,
+    is_compactable,
+    keep_of,
+    minutes_of,
+)
+from mcp_compact.compaction.old_results import MINUTE_MS, Place, Results, place_of, results_of
+from mcp_compact.compaction.plan import Cleared, ClearingPlan, Declined
+from mcp_compact.compaction.policy import MicroPolicy, levels
+from mcp_compact.compaction.snapshot import MediaFacts, ResultFacts
 from mcp_compact.messages.markers import Clearing, ClearKind
-from mcp_compact.messages.weights import NOTHING, Family, Weight, estimate_units
+from mcp_compact.messages.weights import NOTHING, Family, Weight
 
-MINUTE_MS = 60_000
+__all__ = ["MINUTE_MS", "Clearable", "MicroMode", "MicroRequest", "is_compactable", "plan_clearing"]
 
-
-@dataclass(frozen=True, slots=True)
-class MicroRequest:
-    """One call. `now_ms` None measures age against the newest assistant message."""
-
-    now_ms: int | None = None
-    all_media: bool = False
-    """Clear every image and document, whatever its size (the newest one aside)."""
-    keep: int | None = None
-    """So many newest compactable results stay; None takes the policy's number, 0 is obeyed."""
-    everything: bool = False
-    """Clear whatever the age."""
-
-
-@dataclass(frozen=True, slots=True)
-class Clearable:
-    """What of a live context could be cleared, old to new."""
-
-    base: Base
-    family: Family
-    live_weight: Weight
-    results: Sequence[ResultFacts]
-    media: Sequence[MediaFacts]
-    newest_answer_ms: int | None
-    """Time of the newest assistant message."""
-    newest_answer_seq: int
-    """Its seq: what follows it has not been seen by the model yet."""
+PATH = "microcompact"
+_Placed: TypeAlias = tuple[Place, Cleared]
 
 
 def plan_clearing(live: Clearable, request: MicroRequest, policy: MicroPolicy) -> ClearingPlan:
-    """What would be cleared; an empty plan where nothing would."""
-    results = _old_results(live, request, policy)
+    """What would be cleared; where nothing is, an empty plan and why."""
+    known = results_of(live, request, policy)
+    chosen = known.chosen()
+    results = [_placed(result) for result in chosen if live.family.frees(result.weight - result.cleared_weight)]
+    inputs = _inputs(live.family, policy, chosen, known)
     media = _large_media(live, request, policy, {place for place, _ in results})
-    items = tuple(item for _, item in sorted([*results, *media], key=lambda placed: placed[0]))
-    freed = sum((item.freed for item in items), NOTHING)
+    items = _in_order([*results, *inputs, *media])
+    declined = _declined(live, request, policy, items)
+    if declined is not None:
+        items = _in_order(_large_media(live, request, policy, ())) if request.all_media else ()
     before = live.family.tokens(live.live_weight)
     return ClearingPlan(
         base=live.base,
         cleared=items,
         tokens_before=before,
-        tokens_after=live.family.tokens(live.live_weight - freed),
+        tokens_after=before - _freed(live, items),
         by_tool=_by_tool(items, live.family),
         first_changed=items[0].clearing.uuid if items else None,
+        declined=declined,
     )
 
 
-def is_compactable(tool: str, policy: MicroPolicy) -> bool:
-    """May results of this tool be cleared? Names and globs, exclusions first."""
-    if any(fnmatchcase(tool, pattern) for pattern in policy.exclude_tools):
-        return False
-    return any(fnmatchcase(tool, pattern) for pattern in policy.tools)
+def _in_order(placed: Iterable[_Placed]) -> tuple[Cleared, ...]:
+    return tuple(item for _, item in sorted(placed, key=lambda pair: pair[0]))
 
 
-_Place: TypeAlias = tuple[int, int]
-"""Seq of the record and number of the block: the order of the conversation."""
+def _freed(live: Clearable, items: Iterable[Cleared]) -> int:
+    """Tokens that the live context loses."""
+    freed = sum((item.freed for item in items), NOTHING)
+    return live.family.tokens(live.live_weight) - live.family.tokens(live.live_weight - freed)
 
 
-def _old_results(live: Clearable, request: MicroRequest, policy: MicroPolicy) -> list[tuple[_Place, Cleared]]:
-    ours = [result for result in live.results if is_compactable(result.tool, policy)]
-    keep = max(1, policy.keep_recent) if request.keep is None else max(0, request.keep)
-    old = ours[: max(0, len(ours) - keep)]
-    now = request.now_ms if request.now_ms is not None else live.newest_answer_ms
-    return [
-        ((result.seq, result.block), _cleared_result(result))
-        for result in old
-        if not result.cleared
-        and live.family.frees(result.weight - result.cleared_weight)
-        and (request.everything or _is_old(result.at_ms, now, policy.older_than_minutes))
-    ]
-
-
-def _is_old(at_ms: int | None, now_ms: int | None, minutes: int) -> bool:
-    """A missing time, and one after now, are never old."""
-    if at_ms is None or now_ms is None or at_ms <= 0 or at_ms > now_ms:
-        return False
-    return now_ms - at_ms > minutes * MINUTE_MS
-
-
-def _cleared_result(result: ResultFacts) -> Cleared:
+def _placed(result: ResultFacts) -> _Placed:
     place = Clearing(ClearKind.RESULT, result.uuid, result.block, None, result.tool_use_id)
-    return Cleared(place, result.weight - result.cleared_weight, result.tool)
+    return place_of(result), Cleared(place, result.weight - result.cleared_weight, result.tool)
 
 
-def _large_media(
-    live: Clearable, request: MicroRequest, policy: MicroPolicy, gone: Container[_Place]
-) -> list[tuple[_Place, Cleared]]:
+# ---------------------------------------------------------------- inputs and media
+
+
+def _inputs(family: Family, policy: MicroPolicy, chosen: Sequence[ResultFacts], known: Results) -> list[_Placed]:
+    """Inputs of the chosen calls and of failed ones, each once, never in a message id that holds thinking."""
+    calls = list(chosen) if policy.clear_tool_inputs else []
+    if policy.clear_failed_inputs:
+        calls += known.failed()
+    found: dict[Place, Cleared] = {}
+    for result in calls:
+        call = result.call
+        if call is None or call.holds_thinking or call.input_cleared:
+            continue
+        freed = Weight(units=call.input.freed_units)
+        if family.frees(freed):
+            place = Clearing(ClearKind.INPUT, call.uuid, call.block, None, result.tool_use_id)
+            found[call.seq, call.block] = Cleared(place, freed, f"{result.tool} input")
+    return list(found.items())
+
+
+def _large_media(live: Clearable, request: MicroRequest, policy: MicroPolicy, gone: Container[Place]) -> list[_Placed]:
     """Large images and documents, except the newest one, what no answer has followed yet, and what results take along.
 
     On request even an image goes that is smaller than its mark: it may be one that the provider refuses.
@@ -122,8 +113,47 @@ def _large_media(
 
 def _cleared_media(media: MediaFacts) -> Cleared:
     place = Clearing(ClearKind.MEDIA, media.uuid, media.block, media.part, media.tool_use_id)
-    mark = estimate_units(CLEARED_MEDIA.get(media.kind, CLEARED_MEDIA["image"]))
-    return Cleared(place, Weight(units=-mark, media=media.tokens), media.kind)
+    return Cleared(place, Weight(units=-media.mark_units, media=media.tokens), media.kind)
+
+
+# ---------------------------------------------------------------- what is told
+
+
+def _declined(live: Clearable, request: MicroRequest, policy: MicroPolicy, items: Sequence[Cleared]) -> Declined | None:
+    """Why nothing is done, with the figures; None where something is."""
+    match request.mode:
+        case MicroMode.TOKENS:
+            return _below_trigger(live, request, policy) or _too_little(_freed(live, items), policy)
+        case MicroMode.AGE if not items:
+            detail = (
+                f"no large result but the newest {keep_of(request, policy)} is older than "
+                f"{minutes_of(request, policy)} minutes"
+            )
+            return Declined(PATH, "nothing_old_enough", detail)
+        case MicroMode.ALL if not items:
+            detail = f"nothing but the newest {keep_of(request, policy)} results could be cleared with a gain"
+            return Declined(PATH, "nothing_to_clear", detail)
+        case _:
+            return None
+
+
+def _below_trigger(live: Clearable, request: MicroRequest, policy: MicroPolicy) -> Declined | None:
+    trigger = request.trigger_tokens
+    if trigger is None:
+        trigger = policy.trigger_tokens or levels(live.context_window).warning
+    tokens = request.context_tokens
+    if tokens is None:
+        tokens = live.family.tokens(live.live_weight) + live.overhead_tokens
+    if tokens >= trigger:
+        return None
+    return Declined(PATH, "below_trigger", f"{tokens} tokens are in the context, {trigger} are the trigger")
+
+
+def _too_little(freed: int, policy: MicroPolicy) -> Declined | None:
+    if freed >= max(1, policy.clear_at_least):
+        return None
+    detail = f"{freed} tokens would be freed, {policy.clear_at_least} are the least that is worth the prompt cache"
+    return Declined(PATH, "saves_too_little", detail)
 
 
 def _by_tool(items: Sequence[Cleared], family: Family) -> tuple[tuple[str, int, int], ...]:

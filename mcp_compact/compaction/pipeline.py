@@ -27,6 +27,8 @@ class Finished:
 
     plan: CompactionPlan
     declined: tuple[Declined, ...] = ()
+    writer: str = ""
+    """Who wrote the summary, where one was written."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,6 +114,8 @@ class ClearingPlan:
     """Tool, results cleared, tokens freed."""
     first_changed: MessageUuid | None = None
     """The provider's cached prefix stays valid up to (not including) this record."""
+    declined: Declined | None = None
+    """Why nothing is cleared, or nothing but the media that were asked for."""
 
     @property
     def kind(self) -> MarkerKind:

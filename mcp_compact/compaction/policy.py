@@ -35,16 +35,37 @@ class TailLimits:
 
 @dataclass(frozen=True, slots=True)
 class MicroPolicy:
-    """What micro-compaction may clear, and when."""
+    """What micro-compaction may clear, and when.
+
+    The switches are off by default: each takes something out that may still be looked back at (what a file
+    was before an edit, how a command's output changed), and any clearing costs the provider's cached prefix.
+    """
 
     tools: tuple[str, ...] = COMPACTABLE_TOOLS
     """Names or globs of tools whose results may be cleared."""
     exclude_tools: tuple[str, ...] = ()
     older_than_minutes: int = 60
+    """Of mode `age`."""
     keep_recent: int = 5
     """So many newest compactable results stay; at least one unless 0 is asked for."""
     media_tokens: int = 2_000
     """Media of at least so many tokens may be cleared."""
+    trigger_tokens: int = 0
+    """Of mode `tokens`: below a context of so many tokens nothing happens; 0 is the window's warning level."""
+    protect_tokens: int = 40_000
+    """Of mode `tokens`: the newest compactable results up to this sum stay."""
+    clear_at_least: int = 20_000
+    """Of mode `tokens`: what frees less is not done, since clearing breaks the provider's prompt cache."""
+    max_result_tokens: int = 0
+    """A result above this is cleared once an answer has followed it, in every mode; 0 is off."""
+    clear_tool_inputs: bool = False
+    """The inputs of cleared calls go too."""
+    clear_outdated_reads: bool = False
+    """A read of a file that was read again (every line of it) or written since is cleared, in every mode."""
+    clear_repeated_calls: bool = False
+    """The older result of two equal calls of one tool is cleared, in every mode."""
+    clear_failed_inputs: bool = False
+    """The input of a failed call is cleared, in every mode."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ class CompactRequest:
     """Waives the level, the repeat rule, the breaker and a blocking hook."""
     must_keep: str = ""
     """Lines of hooks that must stand in the new context word for word."""
+    hook_context: str = ""
+    """Context that the start hooks add; stored as a hook result."""
     overrun: Overrun | None = None
     """What the provider said when the prompt was too long."""
     keep_tail: bool = True
@@ -52,3 +54,5 @@ class Surroundings:
     cleared: ClearedText = field(default_factory=ClearedText)
     session_id: str = ""
     """Named in the summary so that the agent can search; empty where there is no server."""
+    warnings: tuple[str, ...] = ()
+    """What hooks had to say; told with the plan."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.message import Entry
+from mcp_compact.messages.tool_inputs import Lines
 from mcp_compact.messages.weights import NOTHING, Family, Weight
 
 
@@ -50,6 +52,31 @@ class ServiceRecord:
     text: str
 
 
+class InputFacts(NamedTuple):
+    """What is kept of the input of a call."""
+
+    hash: bytes = b""
+    """Of the input's JSON: calls of one tool with the same hash are the same call. Empty where it is not known."""
+    freed_units: int = 0
+    """What clearing the input frees: its units less those of what would stand in its place."""
+    path: str = ""
+    """The file that it names."""
+    lines: Lines | None = None
+    """What a read of that file asks for; None where that is not known."""
+
+
+class CallFacts(NamedTuple):
+    """A live call, as its result knows it."""
+
+    uuid: MessageUuid
+    seq: int
+    block: int
+    input: InputFacts
+    holds_thinking: bool = False
+    """Does a record of its message id hold thinking? Then its input is never changed."""
+    input_cleared: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class ResultFacts:
     """One tool result of the live context that could be cleared."""
@@ -66,6 +93,8 @@ class ResultFacts:
     at_ms: int | None = None
     is_error: bool = False
     cleared: bool = False
+    call: CallFacts | None = None
+    """The newest live call of that id; None where there is none, or where nobody asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +108,8 @@ class MediaFacts:
     part: int | None
     tokens: int
     tool_use_id: ToolUseId | None = None
+    mark_units: int = 0
+    """Of the mark that would stand in its place, by the counter of the texts around it."""
 
 
 @dataclass(frozen=True, slots=True)

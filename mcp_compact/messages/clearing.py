@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,10 @@ from mcp_compact.messages.markers import Clearing, ClearKind
 
 ERROR_LINE_CHARS = 400
 """An error keeps its first line, cut to this length."""
+CLEARED_INPUT = {"cleared": CLEARED_RESULT}
+"""What stands in place of the input of a call."""
+CLEARED_INPUT_TEXT = json.dumps(CLEARED_INPUT, separators=(",", ":"))
+"""The same as the model is sent it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ def _cleared(block: Block, clearing: Clearing, text: ClearedText) -> Block:
         case ClearKind.RESULT, ToolResultBlock():
             return parse_block({**block.raw, "content": text.result(block)})
         case ClearKind.INPUT, ToolUseBlock():
-            return parse_block({**block.raw, "input": {"cleared": CLEARED_RESULT}})
+            return parse_block({**block.raw, "input": CLEARED_INPUT})
         case ClearKind.MEDIA, ToolResultBlock() if clearing.part is not None:
             return _cleared_part(block, clearing.part)
         case ClearKind.MEDIA, MediaBlock():
@@ -70,4 +75,9 @@ def _cleared_part(block: ToolResultBlock, at: int) -> Block:
 def media_mark(block: Block) -> Raw:
     """The text block that stands for an image or a document."""
     kind = block.kind if isinstance(block, MediaBlock) else "image"
-    return {"type": "text", "text": CLEARED_MEDIA.get(kind, CLEARED_MEDIA["image"])}
+    return {"type": "text", "text": media_mark_text(kind)}
+
+
+def media_mark_text(kind: str) -> str:
+    """The text that stands for a cleared `image` or `document`."""
+    return CLEARED_MEDIA.get(kind, CLEARED_MEDIA["image"])

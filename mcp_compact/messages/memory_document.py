@@ -6,9 +6,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from mcp_compact.messages.weights import CountUnits
-from mcp_compact.messages.words import is_instruction
-
 REQUESTS = "User requests and instructions"
 STATE = "Current state"
 TASK = "Task"
@@ -81,7 +78,11 @@ def parse(text: str) -> MemoryDocument:
 
 
 def _heading_text(text: str) -> str:
-    return text.rstrip("#").strip().strip("*_").rstrip(":").strip() or text.strip()
+    """Without closing marks, a colon, and bold around it."""
+    own = text.rstrip("#").strip().rstrip(":").strip()
+    if len(own) > 4 and own.startswith("**") and own.endswith("**"):  # noqa: PLR2004 - two marks on either side
+        own = own[2:-2].rstrip(":").strip()
+    return own or text.strip()
 
 
 def _nothing_yet(sections: Sequence[tuple[str, list[str]]]) -> bool:

@@ -172,13 +172,13 @@ class Countable:
                 self.results += 1
                 self.add(block.parts)
             elif isinstance(block, ToolUseBlock):
-                self.texts += (block.name, _json(block.input))
+                self.texts += (block.name, json_text(block.input))
             elif isinstance(block, ThinkingBlock):
                 self._add_thinking(block)
             elif isinstance(block, MediaBlock):
                 self.media += media_tokens(block)
             else:
-                self.texts.append(_json(block.raw))
+                self.texts.append(json_text(block.raw))
 
     def _add_thinking(self, block: ThinkingBlock) -> None:
         if block.text:
@@ -241,4 +241,5 @@ def image_tokens(width: int, height: int) -> int:
     return max(1, min(patches, IMAGE_MAX_TOKENS))
 
 
-_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
+json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
+"""JSON as it is counted: no blanks, nothing escaped that need not be."""

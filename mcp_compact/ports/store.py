@@ -8,7 +8,7 @@ from typing import Protocol
 
 from mcp_compact.compaction.micro import Clearable
 from mcp_compact.compaction.plan import ClearingPlan, CompactionPlan
-from mcp_compact.compaction.snapshot import Base, MediaFacts, Memory, Reach, Snapshot
+from mcp_compact.compaction.snapshot import Base, InputFacts, MediaFacts, Memory, Reach, Snapshot
 from mcp_compact.compaction.snip import SnipPlan
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.markers import Clearing, Marker
@@ -56,6 +56,8 @@ class Prepared:
     cleared_weights: tuple[Weight, ...]
     """Of what would stand in each result's place."""
     media: tuple[MediaFacts, ...] = ()
+    inputs: tuple[InputFacts, ...] = ()
+    """Of each call, in the order of `record.calls`; empty where nobody looked."""
     instructions: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
     """Names of tools that a tool search discovered."""

@@ -141,7 +141,10 @@ def build_server(
 
     @asynccontextmanager
     async def lifespan(_: MCPServer[Backend]) -> AsyncIterator[Backend]:
-        async with open_backend(factory or _opener(known), here) as backend, anyio.create_task_group() as tasks:
+        async with (
+            open_backend(factory or _opener(known), here, takes_summaries=profile != "agent") as backend,
+            anyio.create_task_group() as tasks,
+        ):
             if answered is not None:
                 tasks.start_soon(_warm_after, answered, server, backend)
             yield backend

@@ -42,6 +42,8 @@ class Backend:
 
     factory: ServiceFactory
     place: Place
+    takes_summaries: bool
+    """Is submit_summary among the tools? Without it no summary is asked of the caller."""
     _stack: AsyncExitStack
     _lock: anyio.Lock = field(default_factory=partial(anyio.Lock, fast_acquire=True))
     _service: Service | None = None
@@ -77,7 +79,9 @@ class Backend:
 
 
 @asynccontextmanager
-async def open_backend(factory: ServiceFactory, place: Place) -> AsyncIterator[Backend]:
+async def open_backend(
+    factory: ServiceFactory, place: Place, *, takes_summaries: bool
+) -> AsyncIterator[Backend]:
     """A backend for a server's lifespan."""
     async with AsyncExitStack() as stack:
-        yield Backend(factory, place, stack)
+        yield Backend(factory, place, takes_summaries, stack)

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, cast
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from mcp_compact.compaction.micro import MicroRequest
-from mcp_compact.config import Settings
+from mcp_compact.compaction.micro import MicroMode, MicroRequest
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.codec import parse_time
 from mcp_compact.server.answers import answer, reading
 from mcp_compact.server.backend import Backend
 from mcp_compact.server.schemas import Count, Cursor, Flag, Limit, Now, Session, Text, answer_model, as_json
-from mcp_compact.server.sessions import session_of
+from mcp_compact.server.sessions import serving, session_of
 from mcp_compact.server.toolbox import ToolFacts
-from mcp_compact.service.compacting import CompactCall
+from mcp_compact.service.jobs import CompactCall
 from mcp_compact.service.results import CompactResult, MessagesPage, MicroResult, Status, UndoResult
-from mcp_compact.service.service import Service
 
 MAX_QUOTED = 10
 MAX_QUOTED_CHARS = 300
@@ -64,13 +62,18 @@ async def compact_session(  # noqa: PLR0913, PLR0917 - the tool's parameters
     target_tokens: Annotated[Count, Field(description="Size to reach; default: just below the threshold.")] = 0,
     force: Annotated[Flag, Field(description="Also below the threshold.")] = False,  # noqa: FBT002
     dry_run: Annotated[Flag, Field(description="Only plan.")] = False,  # noqa: FBT002
+    error: Annotated[Text, Field(description="For trigger reactive: the provider's error.")] = "",
+    cursor: Annotated[Text, Field(description="next_cursor of summary_required: more material.")] = "",
     now: Now = "",
 ) -> Annotated[CallToolResult, CompactAnswer]:
     """Compact the context: memory of the work and the recent messages stay, older ones leave for the archive.
 
     Answers status, tokens before and after, why a path declined, what was lost and what to do next.
+    summary_required: write the summary that `prompt` asks for, then call submit_summary.
     """
     service, session = await session_of(ctx, session_id)
+    if cursor.strip():
+        return compacted(ctx, await service.material(session, cursor.strip()))
     call = CompactCall(
         trigger=trigger or "agent",
         custom_instructions=custom_instructions,
@@ -78,36 +81,63 @@ async def compact_session(  # noqa: PLR0913, PLR0917 - the tool's parameters
         force=force,
         dry_run=dry_run,
         now_ms=time_of(now),
+        error=error,
+        agent_writes=ctx.request_context.lifespan_context.takes_summaries,
     )
-    result = await service.compact(session, call)
-    data = as_json(result, without=() if dry_run else ("spans",))
+    return compacted(ctx, await service.compact(session, call), spans=dry_run)
+
+
+def compacted(ctx: Context[Backend], result: CompactResult, *, spans: bool = False) -> CallToolResult:
+    """The answer of a compaction."""
+    data = as_json(result, without=() if spans else ("spans",))
     line = f"{result.status}: {result.tokens_before} -> {result.tokens_after} tokens. {result.next}"
     return answer(ctx, _with_short_quotes(data), line)
 
 
-async def microcompact_tool_results(
+async def submit_summary(
+    ctx: Context[Backend],
+    compaction_id: Annotated[Text, Field(description="Of the answer summary_required.")],
+    summary: Annotated[str, Field(description="The notes in Markdown, taken as they are.")],
+) -> Annotated[CallToolResult, CompactAnswer]:
+    """Hand in the summary that compact_session asked for; it is checked, completed and put in place."""
+    return compacted(ctx, await (await serving(ctx)).submit_summary(compaction_id, summary))
+
+
+async def microcompact_tool_results(  # noqa: PLR0913, PLR0917 - the tool's parameters
     ctx: Context[Backend],
     session_id: Session = "",
-    older_than_minutes: Annotated[Limit, Field(description="Default 60; 0: whatever the age.")] = -1,
+    mode: Annotated[
+        Text,
+        Field(
+            json_schema_extra={"enum": ["age", "tokens", "all"]},
+            description="Which results: old ones; in a full context, those beyond the newest 40000 tokens; all.",
+        ),
+    ] = "age",
+    older_than_minutes: Annotated[Limit, Field(description="Of mode age: default 60; 0: whatever the age.")] = -1,
     keep: Annotated[Limit, Field(description="So many newest results stay; default 5.")] = -1,
     media: Annotated[
         Text, Field(json_schema_extra={"enum": ["large", "all"]}, description="Images and documents.")
     ] = "large",
+    force: Annotated[Flag, Field(description="Mode tokens also in a context that is not full.")] = False,  # noqa: FBT002
     now: Now = "",
 ) -> Annotated[CallToolResult, MicroAnswer]:
     """Clear old tool results and large media from the context, without any model; get_original gives each back."""
     if media not in ("", "large", "all"):
         raise CallerError("bad_media", f"media {media[:40]!r} is unknown.", "Use large or all.")
     service, session = await session_of(ctx, session_id)
+    chosen = mode_of(mode)
     request = MicroRequest(
+        mode=MicroMode.ALL if chosen is MicroMode.AGE and older_than_minutes == 0 else chosen,
         now_ms=time_of(now),
-        all_media=media == "all",
+        older_than_minutes=older_than_minutes if older_than_minutes > 0 else None,
         keep=keep if keep >= 0 else None,
-        everything=older_than_minutes == 0,
+        all_media=media == "all",
+        trigger_tokens=0 if force else None,
     )
-    result = await _with_age(service, older_than_minutes).microcompact(session, request)
+    result = await service.microcompact(session, request)
     data = as_json(result) | {"cleared": [as_json(ClearedTool(*row)) for row in result.cleared]}
-    return answer(ctx, data, f"{result.status}: {result.tokens_freed} tokens freed. {result.next}")
+    why = f" {result.detail}." if result.detail else ""
+    return answer(ctx, data, f"{result.status}: {result.tokens_freed} tokens freed.{why} {result.next}")
 
 
 async def get_messages_after_boundary(
@@ -133,6 +163,14 @@ async def undo_compaction(ctx: Context[Backend], session_id: Session = "") -> An
     return answer(ctx, as_json(result), f"{result.status}: {result.tokens_before} -> {result.tokens_after} tokens")
 
 
+def mode_of(text: str) -> MicroMode:
+    """The mode of that name, `age` for none. Raises CallerError `bad_mode`."""
+    try:
+        return MicroMode(text or MicroMode.AGE)
+    except ValueError:
+        raise CallerError("bad_mode", f"mode {text[:40]!r} is unknown.", "Use age, tokens or all.") from None
+
+
 def time_of(text: str) -> int | None:
     """Milliseconds since 1970 of an ISO time, or of digits; None for none. Raises CallerError `bad_time`."""
     said = text.strip()
@@ -145,16 +183,6 @@ def time_of(text: str) -> int | None:
     if at_ms is None:
         raise CallerError("bad_time", f"now {said[:40]!r} is no time.", "Use ISO 8601 or milliseconds since 1970.")
     return at_ms
-
-
-def _with_age(service: Service, minutes: int) -> Service:
-    """The service with another age from which results are cleared, for one call."""
-    if minutes <= 0:
-        return service
-    settings = cast("Settings", service.deps.settings)
-    micro = replace(settings.policy.micro, older_than_minutes=minutes)
-    policy = replace(settings.policy, micro=micro)
-    return replace(service, deps=replace(service.deps, settings=replace(settings, policy=policy)))
 
 
 def _with_short_quotes(data: dict[str, Any]) -> dict[str, Any]:
@@ -172,6 +200,7 @@ def _cut(text: str) -> str:
 CONTEXT_TOOLS = (
     ToolFacts(get_context_status, "Context status", "agent", reads_only=True),
     ToolFacts(compact_session, "Compact the context", "agent"),
+    ToolFacts(submit_summary, "Hand in a summary", "core", repeatable=False),
     ToolFacts(microcompact_tool_results, "Clear old tool results", "core"),
     ToolFacts(get_messages_after_boundary, "Read the context", "core", reads_only=True),
     ToolFacts(undo_compaction, "Undo the last compaction", "core", repeatable=False),

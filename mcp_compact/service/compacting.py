@@ -2,121 +2,166 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from anyio import to_thread
-
-from mcp_compact.compaction.attempt import Attempt, NeedsRecords, target_of
+from mcp_compact.compaction.attempt import Attempt
 from mcp_compact.compaction.in_memory import fingerprint
-from mcp_compact.compaction.micro import MicroRequest, plan_clearing
-from mcp_compact.compaction.pipeline import Finished, NothingDone, start
-from mcp_compact.compaction.plan import CompactionPlan, Declined
-from mcp_compact.compaction.policy import Policy, tail_limits
-from mcp_compact.compaction.request import CompactRequest, Loaded
-from mcp_compact.compaction.snapshot import Base, Reach, Snapshot
+from mcp_compact.compaction.pipeline import Finished, NothingDone
+from mcp_compact.compaction.plan import Declined
+from mcp_compact.compaction.snapshot import Snapshot
 from mcp_compact.compaction.summary import SummaryRequest
-from mcp_compact.errors import CallerError, ServerError
-from mcp_compact.ports.store import Committed, SessionKey, SessionRow, Stamp
+from mcp_compact.errors import ServerError
+from mcp_compact.ports.hooks import HookDetails
+from mcp_compact.ports.store import SessionKey, SessionRow, Stamp
+from mcp_compact.ports.summarizer import Summarizer, WriterFailed, Written
+from mcp_compact.service.asking import ask_agent
 from mcp_compact.service.deps import Deps, family
-from mcp_compact.service.results import CompactResult, MicroResult, UndoResult
+from mcp_compact.service.jobs import CompactCall, Job, applies_to, job_of, nothing_done, planned, read_snapshot
+from mcp_compact.service.results import CompactResult, UndoResult
 
-TRIGGERS = ("agent", "manual", "auto", "reactive")
 SHRINKS_CLIENT = (
     "This client keeps its own history, so nothing that it sends shrank. Its own /compact shrinks it; "
     "what was kept here can be read with get_session_memory and get_messages_after_boundary."
 )
+WRITE_FIRST = "Without dry_run you are given the prompt and the material for the summary."
+MAX_TRIES = 3
 SEND_LIVE = "Send what get_messages_after_boundary gives instead of the old messages."
-
-
-@dataclass(frozen=True, slots=True)
-class CompactCall:
-    """One call of compact_session. `now_ms` None takes the clock's."""
-
-    trigger: str = "agent"
-    custom_instructions: str = ""
-    target_tokens: int | None = None
-    force: bool = False
-    dry_run: bool = False
-    now_ms: int | None = None
 
 
 async def compact(deps: Deps, key: SessionKey, call: CompactCall) -> CompactResult:
     """Compact a session, or say why not. Raises CallerError for a bad call or an unknown session."""
-    request = _request(call)
-    row = await deps.row(key)
-    policy = deps.settings.policy
-    snapshot = await _snapshot(deps, key, row, request, policy)
-    print_ = fingerprint(snapshot, request, policy)
-    if not call.force and not call.dry_run and row.last_attempt == print_:
+    job = await job_of(deps, key, call)
+    snapshot = await read_snapshot(job)
+    print_ = fingerprint(snapshot, job.request, job.policy)
+    if not call.force and not call.dry_run and job.row.last_attempt == print_:
         again = Declined("all", "same_attempt", "nothing changed since the last attempt that came to nothing")
-        return _nothing(row, snapshot, NothingDone(_last_status(row), (again,)), target_of(snapshot, request, policy))
-    outcome = await _outcome(deps, key, snapshot, request, policy)
+        return nothing_done(job, snapshot, NothingDone(_last_status(job.row), (again,)))
+    attempt = Attempt(snapshot, job.request, job.policy, await deps.surroundings(key.session_id))
+    outcome, attempt = await planned(job, attempt)
     if isinstance(outcome, NothingDone):
-        if not call.dry_run and outcome.status != "below_threshold":
-            for declined in outcome.declined[:1]:
-                await deps.store.note(key, decline=declined.reason, attempt=print_)
-        return _nothing(row, snapshot, outcome, target_of(snapshot, request, policy))
+        return await _declined(job, attempt, outcome, print_)
     if call.dry_run:
-        return _result(row, outcome, status="dry_run", plan_id=print_)
-    committed = await deps.store.commit(key, outcome.plan, _stamp(deps, outcome.plan, call.now_ms))
-    if committed.marker is None:
-        return _changed(row, snapshot, committed, outcome.plan)
-    return _result(row, outcome, status=_done(row), boundary_uuid=committed.marker.uuid)
+        return _dry_run(job, snapshot, outcome, print_)
+    return await _carried_out(job, attempt, outcome, print_)
 
 
-def _request(call: CompactCall) -> CompactRequest:
-    if call.trigger not in TRIGGERS:
-        raise CallerError(
-            "bad_trigger", f"trigger {call.trigger[:40]!r} is unknown.", f"Use one of {', '.join(TRIGGERS)}."
-        )
-    if call.target_tokens is not None and call.target_tokens < 1:
-        raise CallerError("bad_target", "target_tokens must be positive.", "Leave it out for the threshold.")
-    return CompactRequest(call.trigger, call.custom_instructions, call.target_tokens, call.force)
+async def _carried_out(job: Job, attempt: Attempt, outcome: Finished | SummaryRequest, print_: str) -> CompactResult:
+    """Hooks once, the summary where one is needed, the commit."""
+    hooked = await with_hooks(job, attempt)
+    if isinstance(hooked, CompactResult):
+        return hooked
+    again: Finished | SummaryRequest | NothingDone = outcome
+    if hooked is not attempt:
+        again, hooked = await planned(job, hooked)
+    done = await written(job, hooked, again) if isinstance(again, SummaryRequest) else again
+    if isinstance(done, CompactResult):
+        return done
+    if isinstance(done, NothingDone):
+        return await _declined(job, hooked, done, print_)
+    return await committed(job, hooked.snapshot, done)
 
 
-async def _snapshot(deps: Deps, key: SessionKey, row: SessionRow, request: CompactRequest, policy: Policy) -> Snapshot:
-    kind = family(row)
-    probe = Snapshot(
-        base=Base(row.last_seq, row.marker_seq, row.live_hash), family=kind, tail=(), tail_is_all=False,
-        live_weight=row.live_weight, live_count=row.live_count,
-        context_window=deps.ladder(row).window, overhead_tokens=row.overhead_tokens,
-    )  # fmt: skip
-    target = max(1, target_of(probe, request, policy))
-    limits = tail_limits(policy.tail, target, capped=request.target_tokens is not None)
-    down_to = None if policy.session_memory else row.memory_mark_seq
-    reach = Reach(limits.min_tokens, limits.min_text_block_messages, limits.max_tokens, down_to)
-    snapshot = await deps.store.snapshot(key, reach)
-    if snapshot is None:
-        await deps.row(key)
-        raise ServerError("session_gone", "The session was removed while it was read.", "Call again.")
-    return snapshot
+async def _declined(job: Job, attempt: Attempt, outcome: NothingDone, print_: str) -> CompactResult:
+    """Nothing was done: counted, and remembered so that the same attempt is not made again."""
+    if not job.call.dry_run and outcome.status != "below_threshold":
+        for declined in outcome.declined[:1]:
+            await job.deps.store.note(job.key, decline=declined.reason, attempt=print_)
+    return nothing_done(job, attempt.snapshot, outcome)
 
 
-async def _outcome(
-    deps: Deps, key: SessionKey, snapshot: Snapshot, request: CompactRequest, policy: Policy
-) -> Finished | NothingDone:
-    attempt = Attempt(snapshot, request, policy, await deps.surroundings(key.session_id))
-    outcome = start(attempt)
-    for _ in range(2):
-        # A later path may need older bodies than an earlier one asked for.
-        if isinstance(outcome, NeedsRecords):
-            after = outcome.after_seq
-            records = await deps.store.records(key, after_seq=after, up_to_seq=snapshot.base.last_seq, live_only=True)
-            attempt = replace(attempt, loaded=Loaded(after, tuple(records)))
-            outcome = await to_thread.run_sync(start, attempt)
-    if isinstance(outcome, NeedsRecords | SummaryRequest):
-        raise ServerError("no_records", "The records of the session could not be read.", "Run `mcp-compact doctor`.")
-    return outcome
+async def with_hooks(job: Job, attempt: Attempt) -> Attempt | CompactResult:
+    """The attempt with what the pre and start hooks say; the same one where they say nothing; blocked by one."""
+    hooks = job.deps.hooks
+    if hooks is None:
+        return attempt
+    details = HookDetails(
+        "pre_compact",
+        job.key.session_id,
+        job.request.trigger,
+        cwd=job.row.cwd,
+        custom_instructions=job.call.custom_instructions,
+        tokens_before=attempt.snapshot.live_tokens,
+    )
+    before = await hooks.run(details)
+    if before.blocked and not job.call.force:
+        blocked = NothingDone("blocked_by_hook", (Declined("all", "blocked_by_hook", before.blocked),))
+        return nothing_done(job, attempt.snapshot, blocked, before.warnings)
+    begun = await hooks.run(replace(details, event="session_start"))
+    lines = "\n".join(filter(None, [job.request.must_keep, before.text]))
+    around = replace(attempt.around, warnings=(*before.warnings, *begun.warnings))
+    if not before.text and not begun.text and not around.warnings:
+        return attempt
+    request = replace(attempt.request, must_keep=lines, hook_context=begun.text)
+    return replace(attempt, request=request, around=around)
 
 
-def _stamp(deps: Deps, plan: CompactionPlan, now_ms: int | None) -> Stamp:
-    uuids = tuple(deps.clock.new_uuid() for _ in range(1 + len(plan.service)))
-    return Stamp(now_ms if now_ms is not None else deps.clock.now_ms(), uuids)
+async def written(job: Job, attempt: Attempt, asked: SummaryRequest) -> Finished | NothingDone | CompactResult:
+    """A summary by the first writer that gives a usable one; the calling agent is asked by an answer of ours."""
+    declined: list[Declined] = []
+    for name in job.writers:
+        if name == "agent":
+            return await ask_agent(job, attempt, asked)
+        outcome = await _by_writer(job, attempt, asked, job.deps.writers[name])
+        if isinstance(outcome, Finished):
+            return replace(outcome, declined=(*declined, *outcome.declined))
+        declined += outcome.declined
+    return NothingDone("failed", tuple(declined))
 
 
-def applies_to(row: SessionRow) -> str:
-    """Does a compaction change what the model is sent, or only our view of it?"""
-    return "stored_view" if row.owner == "client" else "sent_context"
+async def _by_writer(job: Job, attempt: Attempt, asked: SummaryRequest, writer: Summarizer) -> Finished | NothingDone:
+    """At most three tries: where the material was too long, oldest rounds are left out."""
+    for _ in range(MAX_TRIES):
+        answer = await writer.write(asked)
+        if isinstance(answer, WriterFailed):
+            return NothingDone("failed", (Declined("summary", answer.reason, f"{writer.name}: {answer.detail}"),))
+        if isinstance(answer, Written):
+            outcome, _ = await planned(job, replace(attempt, answer=answer.answer))
+            if isinstance(outcome, SummaryRequest):
+                raise ServerError("no_summary", "The summary was asked for twice.", "Call again.")
+            if isinstance(outcome, Finished):
+                notes = (*outcome.plan.warnings, *_cost(answer))
+                return replace(outcome, plan=replace(outcome.plan, warnings=notes), writer=answer.writer)
+            return outcome
+        over = answer.overrun.over or asked.material_tokens // 5
+        attempt = replace(attempt, drop_tokens=attempt.drop_tokens + max(1, over))
+        shorter, attempt = await planned(job, attempt)
+        if not isinstance(shorter, SummaryRequest) or shorter.material_tokens >= asked.material_tokens:
+            break
+        asked = shorter
+    detail = f"{writer.name}: the material is too long for it, also without the oldest messages"
+    return NothingDone("failed", (Declined("summary", "too_long", detail),))
+
+
+def _cost(answer: Written) -> tuple[str, ...]:
+    if answer.input_tokens is None and answer.output_tokens is None:
+        return ()
+    price = f", {answer.cost:.4f} US dollars" if answer.cost is not None else ""
+    return (f"written by {answer.writer}: {answer.input_tokens} tokens read, {answer.output_tokens} written{price}",)
+
+
+async def committed(job: Job, snapshot: Snapshot, outcome: Finished) -> CompactResult:
+    """Write the plan, then let the post hooks look at it."""
+    plan = outcome.plan
+    uuids = tuple(job.deps.clock.new_uuid() for _ in range(1 + len(plan.service)))
+    done = await job.deps.store.commit(job.key, plan, Stamp(job.now_ms, uuids))
+    if done.marker is None:
+        reason = Declined(plan.strategy, done.reason, "another compaction or an undo came in between")
+        return nothing_done(job, snapshot, NothingDone("failed", (reason,)))
+    result = _result(job.row, outcome, status=_done(job.row), boundary_uuid=done.marker.uuid)
+    if job.deps.hooks is None:
+        return result
+    details = HookDetails(
+        "post_compact",
+        job.key.session_id,
+        job.request.trigger,
+        cwd=job.row.cwd,
+        strategy=plan.strategy,
+        tokens_before=plan.tokens_before,
+        tokens_after=plan.tokens_after,
+        summary=plan.service[0].text,
+    )
+    verdict = await job.deps.hooks.run(details)
+    return replace(result, verified=verdict.verified, warnings=(*result.warnings, *verdict.warnings))
 
 
 def _done(row: SessionRow) -> str:
@@ -127,35 +172,11 @@ def _last_status(row: SessionRow) -> str:
     return "nothing_to_compact" if row.live_count == 0 else "no_progress"
 
 
-def _nothing(row: SessionRow, snapshot: Snapshot, outcome: NothingDone, target: int) -> CompactResult:
-    tokens = snapshot.live_tokens
-    return CompactResult(
-        session_id=row.key.session_id,
-        status=outcome.status,
-        strategy="",
-        tokens_before=tokens,
-        tokens_after=tokens,
-        target_tokens=target,
-        applies_to=applies_to(row),
-        declined=outcome.declined,
-        next=_next_step(outcome),
-    )
-
-
-def _next_step(outcome: NothingDone) -> str:
-    match outcome.status:
-        case "below_threshold":
-            return "Go on working; pass force=true to compact now all the same."
-        case "nothing_to_compact":
-            return "Go on working; a smaller target_tokens (with force=true) would let more leave."
-        case _:
-            return "Pass a larger target_tokens, or take large results out with microcompact_tool_results."
-
-
-def _changed(row: SessionRow, snapshot: Snapshot, committed: Committed, plan: CompactionPlan) -> CompactResult:
-    reason = Declined(plan.strategy, committed.reason, "another compaction or an undo came in between")
-    outcome = NothingDone("failed", (reason,))
-    return _nothing(row, snapshot, outcome, plan.target_tokens)
+def _dry_run(job: Job, snapshot: Snapshot, outcome: Finished | SummaryRequest, plan_id: str) -> CompactResult:
+    if isinstance(outcome, Finished):
+        return _result(job.row, outcome, status="dry_run", plan_id=plan_id)
+    waits = NothingDone("dry_run", (Declined("summary", "summary_required", "a summary would have to be written"),))
+    return replace(nothing_done(job, snapshot, waits), next=WRITE_FIRST)
 
 
 def _result(
@@ -178,34 +199,7 @@ def _result(
         spans=plan.spans,
         memory_tokens=family(row).tokens(memory.weight) if memory else 0,
         warnings=plan.warnings,
-        next=SHRINKS_CLIENT if row.owner == "client" else SEND_LIVE,
-    )
-
-
-async def microcompact(deps: Deps, key: SessionKey, request: MicroRequest) -> MicroResult:
-    """Clear old tool results and large media from the live context."""
-    row = await deps.row(key)
-    live = await deps.store.clearable(key)
-    if live is None:
-        raise ServerError("session_gone", "The session was removed while it was read.", "Call again.")
-    plan = plan_clearing(live, request, deps.settings.policy.micro)
-    if not plan.cleared:
-        return MicroResult(
-            row.key.session_id, "nothing_to_compact", plan.tokens_before, plan.tokens_before, 0, (), "", "",
-            "No result is old enough and large enough; keep and older_than_minutes change what counts.",
-        )  # fmt: skip
-    committed = await deps.store.commit(key, plan, Stamp(deps.clock.now_ms(), (deps.clock.new_uuid(),)))
-    if committed.marker is None:
-        raise CallerError("base_changed", "The context was compacted at the same moment.", "Call again.")
-    return MicroResult(
-        session_id=row.key.session_id,
-        status=_done(row),
-        tokens_before=plan.tokens_before,
-        tokens_after=plan.tokens_after,
-        tokens_freed=plan.tokens_before - plan.tokens_after,
-        cleared=plan.by_tool,
-        marker_uuid=committed.marker.uuid,
-        first_changed_uuid=plan.first_changed or "",
+        writer=outcome.writer,
         next=SHRINKS_CLIENT if row.owner == "client" else SEND_LIVE,
     )
 

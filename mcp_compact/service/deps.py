@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from anyio import to_thread
@@ -13,7 +14,9 @@ from mcp_compact.errors import CallerError
 from mcp_compact.messages.clearing import ClearedText
 from mcp_compact.messages.weights import Family, family_of
 from mcp_compact.ports.clock import Clock
+from mcp_compact.ports.hooks import Hooks
 from mcp_compact.ports.store import SessionKey, SessionRow, Store
+from mcp_compact.ports.summarizer import Summarizer
 from mcp_compact.ports.tokenizer import Tokenizer
 from mcp_compact.service.prepare import best_counter
 
@@ -38,6 +41,9 @@ class Settings(Protocol):
     @property
     def warnings(self) -> tuple[str, ...]: ...
 
+    @property
+    def summarizers(self) -> tuple[str, ...]: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Deps:
@@ -45,6 +51,9 @@ class Deps:
     tokenizer: Tokenizer
     clock: Clock
     settings: Settings
+    hooks: Hooks | None = None
+    writers: Mapping[str, Summarizer] = field(default_factory=dict)
+    """Who can be asked for a summary, by the names of the setting (the calling agent aside)."""
 
     async def row(self, key: SessionKey) -> SessionRow:
         """The session's row. Raises CallerError `unknown_session`."""

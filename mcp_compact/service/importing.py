@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -26,8 +27,8 @@ from mcp_compact.transcripts.registry import CLAUDE_CODE, detect_format, reader_
 
 CHUNK_BYTES = 1 << 20
 HEAD_BYTES = 1 << 16
-BATCH_LINES = 500
-BATCH_BYTES = 8 << 20
+BATCH_LINES = 1000
+BATCH_BYTES = 4 << 20
 SUMMARY_WITHIN = 50
 """A batch does not end between a client's boundary and its summary, which follows within so many records."""
 SHOWN_PROBLEMS = 20
@@ -143,7 +144,7 @@ async def _run(
     deps: Deps, namespace: str, work: _Import, chunks: Iterable[bytes], stem: str, progress: Progress | None
 ) -> None:
     batches = _batches(work, chunks)
-    while (read := await to_thread.run_sync(next, batches, None)) is not None:
+    while (read := await to_thread.run_sync(_next, batches)) is not None:
         if work.key is None:
             work.key = _key_of(namespace, work, stem, read.parsed)
         await _store_batch(deps, work, read)
@@ -153,6 +154,17 @@ async def _run(
         work.key = _key_of(namespace, work, stem, ())
     if work.reader.report.messages == 0 and await deps.store.session(work.key) is None:
         raise CallerError("no_messages", "The transcript holds no messages.", "Check that it is a session's own file.")
+
+
+def _next(batches: Iterator[_Read]) -> _Read | None:
+    """The next batch. Nothing in it is a cycle, so the collector, which would go over it many times, has to wait."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return next(batches, None)
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _batches(work: _Import, chunks: Iterable[bytes]) -> Iterator[_Read]:

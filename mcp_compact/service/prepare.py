@@ -40,6 +40,7 @@ def prepare(records: Sequence[Record], tokenizer: Tokenizer, *, with_content_has
             result_weights=own.results,
             cleared_weights=own.cleared,
             media=own.media,
+            inputs=own.inputs,
             instructions=instructions(record) if record.type == "user" else (),
             tools=discovered_tools(record) if record.message else (),
             content_hash=content_hash(record) if with_content_hash else b"",

@@ -94,6 +94,17 @@ class CompactResult:
     memory_tokens: int = 0
     warnings: tuple[str, ...] = ()
     next: str = ""
+    verified: bool = True
+    """False where a post hook did not like the result."""
+    writer: str = ""
+    """Who wrote the summary, where one was written."""
+    compaction_id: str = ""
+    """Of `summary_required`: what submit_summary takes."""
+    prompt: str = ""
+    material: str = ""
+    """What the summary is to be written of, or a part of it."""
+    next_cursor: str = ""
+    """Gives the next part of the material; empty at its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +121,10 @@ class MicroResult:
     first_changed_uuid: str
     """The provider's cached prefix stays valid up to this record."""
     next: str = ""
+    reason: str = ""
+    """Why nothing was cleared, or nothing but media: `nothing_old_enough`, `below_trigger`, `saves_too_little`, ..."""
+    detail: str = ""
+    """The figures of the reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from typing import Any
 
 from mcp_compact.compaction.micro import MicroRequest
 from mcp_compact.ports.store import SearchQuery, SessionFacts
-from mcp_compact.service import appending, compacting, importing, memory, reading, status
-from mcp_compact.service.compacting import CompactCall
+from mcp_compact.service import appending, clearing, compacting, importing, memory, reading, status, summaries
 from mcp_compact.service.deps import Deps, session_key
+from mcp_compact.service.jobs import CompactCall
 from mcp_compact.service.prepare import Progress
 from mcp_compact.service.results import (
     AppendResult,
@@ -70,9 +70,17 @@ class Service:
         """Compact the live context, or say why not."""
         return await compacting.compact(self.deps, session_key(self.namespace, session_id), call)
 
+    async def submit_summary(self, compaction_id: str, summary: str) -> CompactResult:
+        """Finish a compaction that waits for its summary."""
+        return await summaries.submit_summary(self.deps, self.namespace, compaction_id, summary)
+
+    async def material(self, session_id: str, cursor: str) -> CompactResult:
+        """The next part of what a summary is to be written of."""
+        return await summaries.material(self.deps, session_key(self.namespace, session_id), cursor)
+
     async def microcompact(self, session_id: str, request: MicroRequest) -> MicroResult:
         """Clear old tool results and large media."""
-        return await compacting.microcompact(self.deps, session_key(self.namespace, session_id), request)
+        return await clearing.microcompact(self.deps, session_key(self.namespace, session_id), request)
 
     async def messages(self, session_id: str, *, format_name: str = "anthropic", cursor: str = "") -> MessagesPage:
         """One page of the live context."""

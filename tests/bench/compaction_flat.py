@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from mcp_compact.config import load_settings
 from mcp_compact.messages.ids import MessageUuid
-from mcp_compact.service.compacting import CompactCall
+from mcp_compact.service.jobs import CompactCall
 from mcp_compact.service.service import Service
 from mcp_compact.wiring import open_service
 

@@ -4,8 +4,6 @@ Run: python tests/bench/store_bench.py [messages]
 Medians of alternated repeats of process time; ratios tell, absolute figures depend on the machine.
 """
 
-# ruff: noqa: T201 - it prints what it measures
-
 from __future__ import annotations
 
 import gc

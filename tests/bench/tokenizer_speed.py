@@ -4,8 +4,6 @@
 may run). The ordinary text is the source of Python's own library, in texts of 4,000 characters.
 """
 
-# ruff: noqa: T201 - a script that prints
-
 from __future__ import annotations
 
 import os

@@ -9,7 +9,7 @@ from mcp_compact.cli.archive import matching, short_ids
 from mcp_compact.cli.show import session_lines
 from mcp_compact.cli.terminal import Terminal
 from mcp_compact.config import load_settings
-from mcp_compact.service.compacting import CompactCall
+from mcp_compact.service.jobs import CompactCall
 from mcp_compact.service.results import SessionLine
 from mcp_compact.wiring import open_service
 

@@ -22,7 +22,7 @@ from mcp_compact.compaction.in_memory import (
     turns_of,
     with_clearings,
 )
-from mcp_compact.compaction.micro import MicroRequest, plan_clearing
+from mcp_compact.compaction.micro import MicroMode, MicroRequest, plan_clearing
 from mcp_compact.compaction.pipeline import Finished, NothingDone
 from mcp_compact.compaction.policy import MicroPolicy, Policy, SessionMemoryCompactConfig
 from mcp_compact.compaction.request import CompactRequest, Surroundings
@@ -207,7 +207,7 @@ def test_every_service_record_needs_a_name() -> None:
 def test_a_clearing_plan_applied_weighs_what_it_said(talk: Talk) -> None:
     context = live(talk)
     talked = conversation(context, CLAUDE, AROUND)
-    plan = plan_clearing(clearable_of(talked), MicroRequest(everything=True, all_media=True, keep=0), MicroPolicy())
+    plan = plan_clearing(clearable_of(talked), MicroRequest(mode=MicroMode.ALL, all_media=True, keep=0), MicroPolicy())
     after = apply_clearing_plan(context, plan)
     assert shot(after).live_tokens == plan.tokens_after
     assert [entry.uuid for entry in entries(conversation(after, CLAUDE, AROUND))] == [

@@ -17,7 +17,7 @@ from mcp_compact.compaction.in_memory import (
     turns_of,
     with_clearings,
 )
-from mcp_compact.compaction.micro import MINUTE_MS, Clearable, MicroRequest, is_compactable, plan_clearing
+from mcp_compact.compaction.micro import MINUTE_MS, Clearable, MicroMode, MicroRequest, is_compactable, plan_clearing
 from mcp_compact.compaction.plan import ClearingPlan
 from mcp_compact.compaction.policy import MicroPolicy
 from mcp_compact.compaction.request import Surroundings
@@ -33,7 +33,7 @@ from tests.conversations import live, talks
 from tests.problems import problems
 
 AROUND = Surroundings()
-NOW = MicroRequest(everything=True)
+NOW = MicroRequest(mode=MicroMode.ALL)
 LARGE = "a line of output\n" * 200
 
 
@@ -164,7 +164,7 @@ def test_without_an_answer_nothing_has_an_age() -> None:
 
 
 def test_whatever_the_age_is_cleared_where_everything_is_asked_for() -> None:
-    assert aged(None, now=MicroRequest(keep=0, everything=True)) == ["t1"]
+    assert aged(None, now=MicroRequest(keep=0, mode=MicroMode.ALL)) == ["t1"]
 
 
 # --- media
@@ -263,13 +263,23 @@ REQUESTS = st.builds(
     now_ms=st.none() | st.integers(START_MS, START_MS + 100 * STEP_MS),
     all_media=st.booleans(),
     keep=st.none() | st.integers(0, 4),
-    everything=st.booleans(),
+    mode=st.sampled_from(MicroMode),
+    older_than_minutes=st.none() | st.integers(1, 20),
+    trigger_tokens=st.none() | st.sampled_from([0, 3000]),
 )
 POLICIES = st.builds(
     MicroPolicy,
     older_than_minutes=st.integers(1, 20),
     keep_recent=st.integers(1, 3),
     media_tokens=st.sampled_from([1, 500, 2000]),
+    trigger_tokens=st.sampled_from([1, 2000]),
+    protect_tokens=st.sampled_from([1, 500, 3000]),
+    clear_at_least=st.sampled_from([1, 1500]),
+    max_result_tokens=st.sampled_from([0, 0, 1500]),
+    clear_tool_inputs=st.booleans(),
+    clear_outdated_reads=st.booleans(),
+    clear_repeated_calls=st.booleans(),
+    clear_failed_inputs=st.booleans(),
 )
 
 

@@ -31,7 +31,7 @@ PARAMETERS = {
     "import_transcript": ["path", "content", "format", "session_id"],
     "get_context_status": ["session_id"],
     "compact_session": ["session_id", "trigger", "custom_instructions", "target_tokens", "force", "dry_run", "now"],
-    "microcompact_tool_results": ["session_id", "older_than_minutes", "keep", "media", "now"],
+    "microcompact_tool_results": ["session_id", "mode", "older_than_minutes", "keep", "media", "force", "now"],
     "get_messages_after_boundary": ["session_id", "format", "cursor"],
     "undo_compaction": ["session_id"],
     "get_session_memory": ["session_id"],

@@ -89,15 +89,26 @@ async def test_old_results_are_cleared_and_each_comes_back_by_its_tool_use_id(cl
     original = await call(client, "get_original", session_id="s", id="toolu_0")
     assert original["text"] == sent[2]["content"][0]["content"]
     again = await call(client, "microcompact_tool_results", session_id="s", older_than_minutes=0, keep=3)
-    assert again["status"] == "nothing_to_compact"
+    assert (again["status"], again["reason"]) == ("nothing_to_compact", "nothing_to_clear")
+    assert "bad_mode: " in await refused(client, "microcompact_tool_results", session_id="s", mode="some")
     assert "bad_media: " in await refused(client, "microcompact_tool_results", session_id="s", media="some")
+
+
+async def test_by_tokens_nothing_is_cleared_in_a_context_that_is_not_full_nor_for_a_small_saving(client: Client):
+    await call(client, "append_messages", session_id="s", messages=conversation(8))
+    small = await call(client, "microcompact_tool_results", session_id="s", mode="tokens")
+    assert (small["status"], small["reason"]) == ("nothing_to_compact", "below_trigger")
+    little = await call(client, "microcompact_tool_results", session_id="s", mode="tokens", force=True)
+    assert (little["status"], little["reason"]) == ("nothing_to_compact", "saves_too_little")
+    assert "20000" in little["detail"]
 
 
 async def test_results_younger_than_asked_stay(client: Client):
     records = transcript("s", "/somewhere", 8)
     await call(client, "append_messages", session_id="s", messages=records)
     late = await call(client, "microcompact_tool_results", session_id="s", older_than_minutes=600, now="2026-01-01T02:00:00Z")
-    assert late["status"] == "nothing_to_compact"
+    assert (late["status"], late["reason"]) == ("nothing_to_compact", "nothing_old_enough")
+    assert "600 minutes" in late["detail"]
     early = await call(client, "microcompact_tool_results", session_id="s", older_than_minutes=30, now="2026-01-01T02:00:00Z")
     assert early["status"] == "compacted"
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mcp_compact.config import load_settings
-from mcp_compact.service.compacting import CompactCall
+from mcp_compact.service.jobs import CompactCall
 from mcp_compact.service.paging import joined
 from mcp_compact.service.service import Service
 from mcp_compact.wiring import open_service

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from mcp_compact.adapters.sqlite import operations
 from mcp_compact.compaction.plan import Cleared, ClearingPlan, CompactionPlan
 from mcp_compact.compaction.snapshot import Reach, ResultFacts
-from mcp_compact.messages.ids import MessageUuid, ToolUseId
+from mcp_compact.messages.ids import ToolUseId
 from mcp_compact.messages.live import HASH_MODULUS
 from mcp_compact.messages.markers import Clearing, ClearKind, MarkerKind, marker_to_undo
 from mcp_compact.messages.message import Record
@@ -39,6 +39,8 @@ class Archive(RuleBasedStateMachine):
         self.now = 1000
         self.before_boundary: str | None = None
         """The live hash before the last boundary, while nothing was appended since."""
+        self.late: list[Record] = []
+        """Records that a client's boundary named, and that have not come yet."""
         self.old_plans: list[tuple[CompactionPlan, dict[int, int], int]] = []
 
     def teardown(self) -> None:
@@ -174,14 +176,32 @@ class Archive(RuleBasedStateMachine):
                 [prepared(boundary)], (NativeBoundary(boundary.uuid, (), (), {"trigger": "auto"}, calls, micro=True),)
             )
             return
-        if late and kept == 3:
-            preserved = (*preserved, MessageUuid(f"r{self.made + 2}"))
+        came_late = record(self._uuid("r"), "user", "kept, but late")
+        if late and kept > 2:
+            preserved = (*preserved, came_late.uuid)
         native = NativeBoundary(boundary.uuid, (summary.uuid,), preserved, {"trigger": "auto"})
         if late:
             self._append([prepared(boundary)], (native,))
-            self._append([prepared(summary)])
+            self.late += [came_late, summary]
         else:
             self._append([prepared(boundary), prepared(summary)], (native,))
+
+    @precondition(lambda self: self.late)
+    @rule()
+    def let_a_late_record_come(self) -> None:
+        """A boundary named it; whatever happened meanwhile, it takes its place."""
+        self._append([prepared(self.late.pop())])
+
+    @precondition(lambda self: any(item.results for item in self.model.archive))
+    @rule(pick=st.integers(0, 99), rewind=st.booleans())
+    def make_the_call_of_an_older_result(self, pick: int, rewind: bool) -> None:
+        """The result may stand on a branch that was left: the call brings it back."""
+        asked = [result.tool_use_id for item in self.model.archive for result in item.results]
+        parent = self.model.uuids[pick % len(self.model.archive)] if rewind else None
+        made = record(
+            self._uuid("r"), "assistant", [use(asked[pick % len(asked)])], parent=parent, message_id=f"m{self.made}"
+        )
+        self._append([prepared(made)])
 
     @precondition(lambda self: self.model.archive)
     @rule(

@@ -6,10 +6,11 @@ import sqlite3
 from collections.abc import Sequence
 from functools import lru_cache
 
-from mcp_compact.adapters.sqlite.operations.encoding import fitting, ids_text, safe_id_or_none
+from mcp_compact.adapters.sqlite.operations.encoding import fitting, ids_text, safe_id, safe_id_or_none
 from mcp_compact.adapters.sqlite.operations.placing import Placed
 from mcp_compact.adapters.sqlite.operations.rows import MESSAGE
 from mcp_compact.adapters.sqlite.operations.state import Session
+from mcp_compact.compaction.weighing import NO_INPUT
 from mcp_compact.messages.codec import body_hash, well_formed
 
 _BODY = "INSERT INTO body (id, data, message) VALUES (?, ?, ?)"
@@ -19,9 +20,9 @@ _RECORD = (
     "is_summary, active, context_tokens, need_seq, calls, results, content_hash, body_hash, body_id) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-_CALL = "INSERT INTO call VALUES (?, ?, ?, ?, ?)"
+_CALL = "INSERT INTO call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _RESULT = "INSERT INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)"
-_MEDIA = "INSERT OR IGNORE INTO media VALUES (?, ?, ?, ?, ?, ?, ?, NULL)"
+_MEDIA = "INSERT OR IGNORE INTO media VALUES (?, ?, ?, ?, ?, ?, ?, NULL, ?)"
 _LEDGER = (
     "INSERT INTO ledger (session, kind, hash, first_seq, seq, text) VALUES (?, ?, ?, ?, ?, ?) "
     "ON CONFLICT (session, kind, hash) DO UPDATE SET seq = excluded.seq"
@@ -41,7 +42,7 @@ def write(conn: sqlite3.Connection, session: Session, placed: Sequence[Placed]) 
         [(first + at, item.prepared.record.body, item.message) for at, item in enumerate(placed)],
     )
     conn.executemany(_RECORD, [_record(sid, first + at, item) for at, item in enumerate(placed)])
-    conn.executemany(_CALL, [(sid, call, item.seq, at, name) for item in placed for call, at, name in item.calls])
+    conn.executemany(_CALL, [row for item in placed if item.calls for row in _calls(sid, item)])
     conn.executemany(_RESULT, [row for item in placed if item.results for row in _results(sid, item)])
     conn.executemany(_MEDIA, [row for item in placed if item.prepared.media for row in _media(sid, item)])
     conn.executemany(_LEDGER, [row for item in placed if _notes(item) for row in _ledger(sid, item)])
@@ -95,6 +96,25 @@ def _record(session: int, row_id: int, item: Placed) -> tuple[object, ...]:
     )
 
 
+def _calls(session: int, item: Placed) -> list[tuple[object, ...]]:
+    inputs = item.prepared.inputs or (NO_INPUT,) * len(item.calls)
+    return [
+        (
+            session,
+            call,
+            item.seq,
+            block,
+            name,
+            (given.path and safe_id(given.path)) or None,
+            given.lines and given.lines[0],
+            given.lines and given.lines[1],
+            given.hash or None,
+            given.freed_units,
+        )
+        for (call, block, name), given in zip(item.calls, inputs, strict=True)
+    ]
+
+
 def _results(session: int, item: Placed) -> list[tuple[object, ...]]:
     prepared = item.prepared
     rows = zip(item.results, prepared.result_weights, prepared.cleared_weights, strict=True)
@@ -126,6 +146,7 @@ def _media(session: int, item: Placed) -> list[tuple[object, ...]]:
             facts.kind,
             facts.tokens,
             safe_id_or_none(facts.tool_use_id),
+            facts.mark_units,
         )
         for facts in item.prepared.media
     ]

@@ -115,6 +115,11 @@ CREATE TABLE call (
   seq INTEGER NOT NULL,
   block INTEGER NOT NULL,
   name TEXT NOT NULL,
+  path TEXT, -- the file that the input names, NULL for none
+  first_line INTEGER, -- of a read of that file; NULL where its lines are not known
+  end_line INTEGER, -- the line after the last
+  input_hash BLOB, -- equal inputs have the same; NULL where it is not known
+  input_units INTEGER NOT NULL DEFAULT 0, -- what clearing the input frees
   PRIMARY KEY (session, tool_use_id, seq, block)
 ) WITHOUT ROWID;
 
@@ -147,6 +152,7 @@ CREATE TABLE media (
   tokens INTEGER NOT NULL,
   tool_use_id TEXT,
   cleared_by INTEGER,
+  mark_units INTEGER NOT NULL DEFAULT 0, -- of what would stand in its place
   PRIMARY KEY (session, seq, block, part)
 ) WITHOUT ROWID;
 

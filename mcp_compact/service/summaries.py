@@ -1,0 +1,102 @@
+"""Summaries that the calling agent writes: the request in pages, and the answer.
+
+A pending compaction is stored as its request and its base only. The same request on the same base makes
+the same prompt and, with the summary, the same plan, also after a restart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mcp_compact.compaction.answers import SummaryAnswer
+from mcp_compact.compaction.attempt import Attempt
+from mcp_compact.compaction.pipeline import Finished, NothingDone
+from mcp_compact.compaction.plan import Declined
+from mcp_compact.compaction.summary import SummaryRequest
+from mcp_compact.errors import CallerError
+from mcp_compact.ports.store import Pending, SessionKey
+from mcp_compact.service.asking import material_page, request_of
+from mcp_compact.service.compacting import committed
+from mcp_compact.service.deps import Deps
+from mcp_compact.service.jobs import CompactCall, Job, job_of, nothing_done, planned, read_snapshot
+from mcp_compact.service.results import CompactResult
+
+MAX_SUMMARY_CHARS = 400_000
+
+
+async def submit_summary(deps: Deps, namespace: str, compaction_id: str, summary: str) -> CompactResult:
+    """Finish a compaction with its summary.
+
+    Raises CallerError `unknown_compaction`, `compaction_used`, `compaction_expired` or `too_long`. A summary that
+    is refused leaves everything as it was, and another one may be handed in.
+    """
+    if len(summary) > MAX_SUMMARY_CHARS:
+        raise CallerError("too_long", f"The summary exceeds {MAX_SUMMARY_CHARS} characters.", "Shorten it.")
+    pending = await usable_pending(deps, namespace, compaction_id)
+    job, attempt = await resumed(deps, pending)
+    if attempt.snapshot.base.marker_seq != pending.base.marker_seq:
+        return _base_changed(job, attempt)
+    outcome, attempt = await planned(job, replace(attempt, answer=SummaryAnswer(summary)))
+    if isinstance(outcome, SummaryRequest):
+        raise CallerError("no_summary", "The summary was not taken.", "Call compact_session again.")
+    if isinstance(outcome, NothingDone):
+        refused = nothing_done(job, attempt.snapshot, replace(outcome, status="failed"))
+        return replace(refused, compaction_id=compaction_id, next="Write it anew and call submit_summary again.")
+    if not await deps.store.use_pending(namespace, compaction_id, deps.clock.now_ms()):
+        raise _used()
+    return await committed(job, attempt.snapshot, Finished(outcome.plan, outcome.declined, "agent"))
+
+
+async def material(deps: Deps, key: SessionKey, cursor: str) -> CompactResult:
+    """The next part of a pending compaction's material. Raises CallerError for a cursor of another session."""
+    compaction_id, _, at = cursor.rpartition(":")
+    pending = await usable_pending(deps, key.namespace, compaction_id)
+    if pending.key != key or not at.isdigit():
+        raise CallerError("bad_cursor", "The cursor is not one of this session.", "Call compact_session without it.")
+    job, attempt = await resumed(deps, pending)
+    outcome, attempt = await planned(job, attempt)
+    if not isinstance(outcome, SummaryRequest):
+        return _base_changed(job, attempt)
+    return material_page(job, attempt, outcome, compaction_id, int(at))
+
+
+async def usable_pending(deps: Deps, namespace: str, compaction_id: str) -> Pending:
+    """The pending compaction of this id; CallerError where it cannot be finished."""
+    pending = await deps.store.pending(namespace, compaction_id.strip())
+    if pending is None:
+        raise CallerError(
+            "unknown_compaction",
+            "No compaction waits under this id.",
+            "Call compact_session; it answers a compaction_id where a summary is needed.",
+        )
+    if pending.used:
+        raise _used()
+    if deps.clock.now_ms() > pending.expires_ms:
+        raise CallerError("compaction_expired", "The compaction is older than an hour.", "Call compact_session again.")
+    return pending
+
+
+def _used() -> CallerError:
+    return CallerError("compaction_used", "This summary was handed in already.", "Call compact_session for another.")
+
+
+async def resumed(deps: Deps, pending: Pending) -> tuple[Job, Attempt]:
+    """The attempt as it was when the summary was asked for."""
+    request = request_of(pending.request)
+    call = CompactCall(
+        trigger=request.trigger,
+        custom_instructions=request.custom_instructions,
+        target_tokens=request.target_tokens,
+        force=True,
+        keep_tail=request.keep_tail,
+        agent_writes=True,
+    )
+    job = replace(await job_of(deps, pending.key, call), request=request)
+    job = replace(job, policy=replace(job.policy, summaries=True))
+    snapshot = await read_snapshot(job, pending.base.last_seq)
+    return job, Attempt(snapshot, request, job.policy, await deps.surroundings(pending.key.session_id))
+
+
+def _base_changed(job: Job, attempt: Attempt) -> CompactResult:
+    reason = Declined("summary", "base_changed", "another compaction or an undo came in between")
+    return nothing_done(job, attempt.snapshot, NothingDone("failed", (reason,)))
