@@ -36,8 +36,10 @@ class ClearedText:
     def result(self, block: ToolResultBlock) -> str:
         """The text of a cleared result; an error keeps its first line."""
         lines = [CLEARED_RESULT, *filter(None, [self.hint])]
-        if block.is_error and block.text.strip():
-            lines.insert(0, block.text.strip().split("\n", 1)[0][:ERROR_LINE_CHARS])
+        first = block.text.strip().split("\n", 1)[0][:ERROR_LINE_CHARS] if block.is_error else ""
+        # An error without a text that was cleared before begins with the mark already.
+        if first and first != CLEARED_RESULT:
+            lines.insert(0, first)
         return "\n".join(lines)
 
 

@@ -66,6 +66,26 @@ def test_results_that_no_answer_has_followed_come_last() -> None:
     assert cleared(talk, 0) == ["t0", "new"]
 
 
+def test_results_of_excluded_tools_are_spared_as_long_as_others_suffice() -> None:
+    talk = Talk()
+    talk.user("go")
+    for call, tool, size in (("m1", "mcp__memory__load", 9000), ("t1", "Read", 3000), ("m2", "Skill", 9000)):
+        talk.call(call, name=tool)
+        talk.results(call, text="x" * size)
+    talk.assistant("done")
+    talk.call("t2")
+    talk.results("t2", text="x" * 3000)
+    shot = snapshot(talk)
+
+    def gone(allowed: int) -> list[str]:
+        items, _ = clear_largest(shot, shot.tail, allowed, ("mcp__memory__*", "Skill"))
+        return [str(item.clearing.tool_use_id) for item in items]
+
+    assert gone(shot.live_tokens - 500) == ["t1"]
+    assert gone(shot.live_tokens - 1200) == ["t1", "t2"]
+    assert gone(0) == ["t1", "t2", "m1", "m2"]
+
+
 def test_results_outside_of_the_tail_and_short_ones_stay() -> None:
     assert cleared(work(9000, 8000), 0, first=3) == ["t1"]
     assert cleared(work(3, 20), 0) == []

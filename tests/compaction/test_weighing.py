@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
 from hypothesis import given
 
-from mcp_compact.compaction.weighing import weigh_records
+from mcp_compact.compaction.weighing import NO_INPUT, weigh_records
 from mcp_compact.messages.clearing import ClearedText
 from mcp_compact.messages.weights import NOTHING, Weight, estimate_units, weigh
 from mcp_compact.testing import Talk, image, tool_result
@@ -77,6 +78,61 @@ def test_media_are_found_where_they_stand() -> None:
     assert places == [("image", 1, None, 2000, None), ("image", 2, 1, 100, "t")]
     assert weighed.results[0].media == 100
     assert weighed.best.media == 2100
+
+
+def test_the_mark_of_a_medium_weighs_by_the_counter_of_the_texts_around_it() -> None:
+    talk = Talk()
+    talk.add("user", ["see", image(), {"type": "document", "source": {"type": "url", "url": "https://example.org/a"}}])
+    talk.add("user", [tool_result("t", "") | {"content": [image()]}])
+    exact = weigh_records(talk.records, characters, CLEARED)
+    assert [fact.mark_units for own in exact for fact in own.media] == [len("[image]"), len("[document]"), len("[image]")]
+    estimated = weigh_records(talk.records, None, CLEARED)
+    assert [fact.mark_units for fact in estimated[0].media] == [estimate_units("[image]"), estimate_units("[document]")]
+
+
+def test_each_call_has_the_facts_of_its_input() -> None:
+    talk = Talk()
+    given = {"file_path": "/src/a.py", "offset": 11, "limit": 5, "note": "x" * 50}
+    talk.add("assistant", [
+        {"type": "text", "text": "look"},
+        {"type": "tool_use", "id": "a", "name": "Read", "input": given},
+        {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "q"}},
+        {"type": "tool_use", "id": "b", "name": "Read", "input": {"file_path": "/src/a.py", "offset": 11, "limit": 5}},
+    ])  # fmt: skip
+    talk.call("c", name="Read")
+    talk.add("assistant", [{"type": "tool_use", "id": "d", "name": "Edit", "input": given}])
+    facts = [fact for own in weigh_records(talk.records, characters, CLEARED) for fact in own.inputs]
+    mark = len('{"cleared":"[Old tool result content cleared]"}')
+    assert facts[0].freed_units == len(json.dumps(given, separators=(",", ":"))) - mark
+    assert [(fact.path, fact.lines) for fact in facts] == [
+        ("/src/a.py", None),
+        ("/src/a.py", (11, 16)),
+        ("c.py", (1, 2001)),
+        ("/src/a.py", None),
+    ]
+    assert facts[0].hash == facts[3].hash
+    assert len({fact.hash for fact in facts[:3]}) == 3
+
+
+def test_of_an_input_that_came_cleared_nothing_is_known() -> None:
+    talk = Talk()
+    blocks = [
+        {"type": "tool_use", "id": name, "name": "Read", "input": {"cleared": "[Old tool result content cleared]"}}
+        for name in ("a", "b")
+    ]
+    talk.add("assistant", blocks)
+    (own,) = weigh_records(talk.records, characters, CLEARED)
+    assert own.inputs == (NO_INPUT, NO_INPUT)
+
+
+def test_inputs_of_any_shape_have_facts() -> None:
+    talk = Talk()
+    odd: list[object] = [None, [], "text", 7, {"file_path": 7}, {"file_path": "\ud800"}, {"path": "x" * 5000}]
+    blocks = [{"type": "tool_use", "id": f"t{at}", "name": "Read", "input": given} for at, given in enumerate(odd)]
+    talk.add("assistant", blocks)
+    (own,) = weigh_records(talk.records, None, CLEARED)
+    assert [fact.path for fact in own.inputs] == ["", "", "", "", "", "\ud800", ""]
+    assert len({fact.hash for fact in own.inputs}) == len(odd)
 
 
 @given(talks(most=6))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcp_compact.messages.blocks import CLEARED_RESULT, Block, ToolResultBlock, parse_content
@@ -106,6 +106,7 @@ CLEARINGS = st.builds(
 )
 
 
+@example([tool_result("t", "", is_error=True)], [place(ClearKind.RESULT)])
 @given(st.lists(RESULTS | CALLS | PARTS, max_size=4), st.lists(CLEARINGS, max_size=4))
 def test_clearing_twice_is_clearing_once(content: list[dict[str, Any]], clearings: list[Clearing]) -> None:
     once = apply_clearings(parse_content(content), clearings, TEXT)
