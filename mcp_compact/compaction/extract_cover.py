@@ -14,13 +14,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mcp_compact.compaction.extract_lines import FEW_WORDS, MAX_JOINED, Line
-from mcp_compact.compaction.extract_passages import CALLS, Passage, section_of
+from mcp_compact.compaction.extract_passages import CALLS, EDIT, Passage, section_of
 
 HEAD_SHARE, TOOL_HEAD_SHARE = 0.8, 0.5
 """Share of the worth of the names in a head, over written lines and over a tool's lines: a head has few words of its
 own, and a tool's lines seldom say more about it."""
 SECTION_ROOM = 0.97
 """Of a section's limit: its heading needs some of it."""
+FEW_EDITED, SMALL_EDIT = 3, 2
+"""Words that are enough at the end of an edit of so few lines: the path over them says what they are about."""
+ROUNDS = 2
+"""How often a name is covered at most while units are left."""
 SAME = 1e-12
 
 Position = tuple[int, int]
@@ -54,11 +58,14 @@ def candidates(
 ) -> list[Candidate]:
     """One candidate for every line of a passage that holds a name of some worth.
 
-    In calls, lines that start with a `glued` name are left out.
+    Stale lines are left out, and in calls lines that start with a `glued` name.
     """
     lines = passage.lines
-    barred = {i for i, line in enumerate(lines) if _starts_with(line, glued)} if passage.origin in CALLS else set()
-    ends = [_end(lines, first) for first in range(len(lines))]
+    barred = set(passage.stale)
+    if passage.origin in CALLS:
+        barred.update(i for i, line in enumerate(lines) if _starts_with(line, glued))
+    enough = FEW_EDITED if passage.origin == EDIT and len(lines) <= SMALL_EDIT else FEW_WORDS
+    ends = [_end(lines, first, enough) for first in range(len(lines))]
     made = []
     for first, end in enumerate(ends):
         if end < 0 or not barred.isdisjoint(range(first, end + 1)):
@@ -78,14 +85,18 @@ def _starts_with(line: Line, names: frozenset[str]) -> bool:
     return any(name in names and line.text.startswith(name) for name, _ in line.names)
 
 
-def _end(lines: Sequence[Line], first: int) -> int:
-    """The last line that must be read with `first` to have enough words; -1 where there are too few."""
+def _end(lines: Sequence[Line], first: int, enough: int) -> int:
+    """The last line that must be read with `first` to have words enough; -1 where there are too few.
+
+    Where the text ends before that, `enough` words do.
+    """
     words = 0
+    last = first
     for last in range(first, min(len(lines), first + MAX_JOINED)):
         words += lines[last].words + (last > first and lines[last].number != "")
         if words >= FEW_WORDS:
             return last
-    return -1
+    return last if words >= enough and last == len(lines) - 1 else -1
 
 
 class Cover:
@@ -100,6 +111,8 @@ class Cover:
         self._covered = set(covered)
         self._open: set[Group] = set()
         self._spent: dict[str, int] = {}
+        self._aside: list[int] = []
+        self._round = 1
         self._candidates: list[Candidate] = []
         self._of_passage: dict[int, list[int]] = {}
         self._of_group: dict[Group, list[int]] = {}
@@ -136,21 +149,38 @@ class Cover:
         return cost
 
     def spend(self, units: int, section_units: int | None = None) -> int:
-        """Choose lines for so many units, no section getting more than its limit; what is left of them."""
-        heap = self._heap
-        while heap and units > 0:
-            rate, k = heapq.heappop(heap)
-            candidate = self._candidates[k]
-            if not self._brings_something(candidate):
-                continue
-            now, cost = self._rate(candidate)
-            if heap and -now > heap[0][0] + SAME and -now > rate + SAME:
-                heapq.heappush(heap, (-now, k))
-            elif cost <= units and self._fits_section(candidate, cost, section_units):
-                units -= cost
-                self._choose(candidate)
-                self._offer_again(candidate)
+        """Choose lines for so many units, no section getting more than its limit; what is left of them.
+
+        Where every name is covered and units are left, names may be covered once more in other words.
+        """
+        while units > 0:
+            while self._heap and units > 0:
+                units -= self._choose_next(units, section_units)
+            if self._heap or self._round == ROUNDS or not self._aside:
+                break
+            self._round += 1
+            self._covered = set()
+            self._heap = [(-self._rate(self._candidates[k])[0], k) for k in self._aside]
+            heapq.heapify(self._heap)
+            self._aside = []
         return units
+
+    def _choose_next(self, units: int, section_units: int | None) -> int:
+        """Look at the line that comes up; what was spent on it."""
+        rate, k = heapq.heappop(self._heap)
+        candidate = self._candidates[k]
+        if all(name in self._covered for name in candidate.names):
+            self._aside.append(k)
+            return 0
+        now, cost = self._rate(candidate)
+        if self._heap and -now > self._heap[0][0] + SAME and -now > rate + SAME:
+            heapq.heappush(self._heap, (-now, k))
+            return 0
+        if cost > units or not self._fits_section(candidate, cost, section_units):
+            return 0
+        self._choose(candidate)
+        self._offer_again(candidate)
+        return cost
 
     def _fits_section(self, candidate: Candidate, cost: int, limit: int | None) -> bool:
         if limit is None:
@@ -160,9 +190,6 @@ class Cover:
             return False
         self._spent[candidate.section] = spent
         return True
-
-    def _brings_something(self, candidate: Candidate) -> bool:
-        return any(name not in self._covered for name in candidate.names)
 
     def _rate(self, candidate: Candidate) -> tuple[float, int]:
         """Gain for a unit, and units."""

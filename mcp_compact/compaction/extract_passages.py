@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mcp_compact.compaction.extract_lines import Line, Splitter
 from mcp_compact.messages.blocks import TextBlock, ToolResultBlock, ToolUseBlock
@@ -31,6 +31,7 @@ WRITTEN = frozenset((USER, ASSISTANT, COMMAND, EDIT, READ, TODO, CALL))
 """What a person or the model wrote: words and calls, not what tools answered."""
 CALLS = frozenset((COMMAND, EDIT, READ, TODO, CALL))
 FROM_TOOLS = frozenset((OUTPUT, CHANGED, FILE, FOUND, ERROR))
+OF_FILES = frozenset((EDIT, CHANGED, FILE, READ))
 SECTION_OF = {
     USER: REQUESTS, ASSISTANT: WORKLOG, MEMORY: WORKLOG, INJECTED: SYSTEM,
     COMMAND: WORKFLOW, OUTPUT: WORKFLOW, ERROR: ERRORS, TODO: TASK,
@@ -74,6 +75,8 @@ class Passage:
     quotable: bool = True
     from_tool: bool = False
     """Did a tool say it? Then it is quoted as data."""
+    stale: frozenset[int] = frozenset()
+    """Lines of a file that a later edit took away: they are not quoted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,7 @@ def passages(records: Sequence[Record], splitter: Splitter, cwd: str) -> list[Pa
     for order, record in enumerate(records):
         if not record.is_summary:
             made += [p for p in _of_record(order, record, calls, splitter, cwd) if p.lines]
-    return made
+    return _with_stale(made, records, cwd)
 
 
 def _of_record(
@@ -130,6 +133,36 @@ def _of_record(
                 yield _passage(order, origin, call.head, splitter.lines(block.text))
             case _:
                 pass
+
+
+def _with_stale(made: Sequence[Passage], records: Sequence[Record], cwd: str) -> list[Passage]:
+    """The passages, lines of a file marked that a later edit of it took away."""
+    removed: dict[str, dict[str, int]] = {}
+    for order, record in enumerate(records):
+        for call in record.calls:
+            if call_origin(call.name) == EDIT:
+                own = removed.setdefault(short_path(call_path(call.input), cwd), {})
+                own.update(dict.fromkeys(removed_lines(call.input), order))
+    return [replace(p, stale=stale) if p.head in removed and (stale := _stale(p, removed[p.head])) else p for p in made]
+
+
+def _stale(passage: Passage, removed: Mapping[str, int]) -> frozenset[int]:
+    if passage.origin not in OF_FILES:
+        return frozenset()
+    return frozenset(i for i, line in enumerate(passage.lines) if removed.get(line.text, -1) > passage.order)
+
+
+def removed_lines(input_: object) -> set[str]:
+    """Lines of the old text of an edit (or of each of several) that its new text has no more."""
+    if isinstance(input_, list | tuple):
+        return {line for item in input_ for line in removed_lines(item)}
+    if not isinstance(input_, Mapping):
+        return set()
+    old = "\n".join(value for key, value in input_.items() if key in _OLD_TEXT_KEYS and isinstance(value, str))
+    if not old:
+        return {line for item in input_.values() if isinstance(item, list | tuple) for line in removed_lines(item)}
+    new = {line.strip() for text in strings(_without_old_text(input_)) for line in text.splitlines()}
+    return {own for line in old.splitlines() if (own := line.strip()) and own not in new}
 
 
 def _passage(order: int, origin: str, head: str, lines: tuple[Line, ...]) -> Passage:

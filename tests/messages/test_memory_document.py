@@ -57,7 +57,16 @@ def test_text_without_a_heading_is_a_section_without_one():
 
 @pytest.mark.parametrize(
     "text",
-    ["", "  \n\t", "# Title\n\n## Task\n", "## Task\n_What is being done?_\n", "<!-- guidance\nover lines -->\n# T", "---", "- \n*", "<!-- never closed"],
+    [
+        "",
+        "  \n\t",
+        "# Title\n\n## Task\n",
+        "## Task\n_What is being done?_\n",
+        "<!-- guidance\nover lines -->\n# T",
+        "---",
+        "- \n*",
+        "<!-- never closed",
+    ],
 )
 def test_headings_guidance_and_blanks_are_empty(text):
     assert is_empty(text)

@@ -123,12 +123,20 @@ def test_questions_thanks_and_walls_of_text_are_no_instructions(sentence):
 
 
 def test_instructions_are_taken_out_of_the_sentences_around_them_once_each():
-    text = "The build is slow today. Never push to main. It was fast before!\n- Always run the tests\nNever push to main."
+    text = (
+        "The build is slow today. Never push to main. It was fast before!\n- Always run the tests\nNever push to main."
+    )
     assert standing_instructions(text) == ("Never push to main.", "Always run the tests")
 
 
 def test_a_million_blanks_or_open_tags_take_no_longer_than_other_text():
-    for text in (" " * 1_000_000, "." + " " * 1_000_000 + "x", "<a" * 300_000, "<system-reminder>" * 50_000, "\n" * 10**6):
+    for text in (
+        " " * 1_000_000,
+        "." + " " * 1_000_000 + "x",
+        "<a" * 300_000,
+        "<system-reminder>" * 50_000,
+        "\n" * 10**6,
+    ):
         typed(text)
         standing_instructions(text)
 
