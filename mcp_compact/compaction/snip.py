@@ -70,7 +70,8 @@ def plan_snip(live: Snippable, request: SnipRequest) -> SnipPlan | Declined:
     chosen = _chosen(live, request)
     if isinstance(chosen, Declined):
         return chosen
-    groups = [_closed(live.entries, {index}) for index in sorted(chosen)]
+    places, names = _links(live.entries)
+    groups = [_closed(places, names, index) for index in sorted(chosen)]
     protected = _protected(live)
     going: set[int] = set()
     spared: dict[MessageUuid, str] = {}
@@ -155,22 +156,30 @@ def _path(value: object) -> str:
     return path if isinstance(path, str) else ""
 
 
-def _closed(entries: Sequence[Entry], chosen: set[int]) -> set[int]:
-    """With whole message ids, and every call with its result."""
-    ids: dict[tuple[str, str], set[int]] = {}
+_Link = tuple[str, str]
+
+
+def _links(entries: Sequence[Entry]) -> tuple[dict[_Link, set[int]], dict[int, list[_Link]]]:
+    """What must leave together: the places of each call (with its result) and message id, and those of each place."""
+    places: dict[_Link, set[int]] = {}
     for index, entry in enumerate(entries):
         for call in (*entry.calls, *entry.results):
-            ids.setdefault(("call", call), set()).add(index)
+            places.setdefault(("call", call), set()).add(index)
         if entry.message_id is not None and entry.role == "assistant":
-            ids.setdefault(("id", entry.message_id), set()).add(index)
-    names: dict[int, list[tuple[str, str]]] = {}
-    for name, places in ids.items():
-        for place in places:
-            names.setdefault(place, []).append(name)
-    done, waiting = set(chosen), list(chosen)
+            places.setdefault(("id", entry.message_id), set()).add(index)
+    names: dict[int, list[_Link]] = {}
+    for name, indices in places.items():
+        for index in indices:
+            names.setdefault(index, []).append(name)
+    return places, names
+
+
+def _closed(places: Mapping[_Link, set[int]], names: Mapping[int, list[_Link]], index: int) -> set[int]:
+    """The place with whole message ids, and every call with its result."""
+    done, waiting = {index}, [index]
     while waiting:
         for name in names.get(waiting.pop(), ()):
-            fresh = ids[name] - done
+            fresh = places[name] - done
             done |= fresh
             waiting += fresh
     return done
