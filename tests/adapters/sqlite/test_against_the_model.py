@@ -163,20 +163,12 @@ class Archive(RuleBasedStateMachine):
         assert (done.new, done.known, done.conflicts) == (0, 1, ())
 
     @precondition(lambda self: self.model.archive)
-    @rule(pick=st.integers(0, 99), micro=st.booleans(), root=st.booleans(), late=st.booleans(), kept=st.integers(0, 4))
-    def meet_a_clients_boundary(self, pick: int, micro: bool, root: bool, late: bool, kept: int) -> None:
-        older = self.model.uuids
-        boundary = record(self._uuid("r"), "system", None, type="system", root=root, parent=None if root else older[-1])
+    @rule(pick=st.integers(0, 99), root=st.booleans(), late=st.booleans(), kept=st.integers(0, 4))
+    def meet_a_clients_boundary(self, pick: int, root: bool, late: bool, kept: int) -> None:
+        boundary = self._system_record(root=root)
         summary = record(self._uuid("r"), "user", "summary", parent=boundary.uuid)
-        start = pick % len(older)
-        preserved = tuple(older[start : start + kept])
-        calls = tuple(ToolUseId(call.id) for item in self.model.archive[start:] for call in item.calls)
-        if micro:
-            self._append(
-                [prepared(boundary)], (NativeBoundary(boundary.uuid, (), (), {"trigger": "auto"}, calls, micro=True),)
-            )
-            return
         came_late = record(self._uuid("r"), "user", "kept, but late")
+        preserved = tuple(self.model.uuids[pick % len(self.model.archive) :][:kept])
         if late and kept > 2:
             preserved = (*preserved, came_late.uuid)
         native = NativeBoundary(boundary.uuid, (summary.uuid,), preserved, {"trigger": "auto"})
@@ -185,6 +177,19 @@ class Archive(RuleBasedStateMachine):
             self.late += [came_late, summary]
         else:
             self._append([prepared(boundary), prepared(summary)], (native,))
+
+    @precondition(lambda self: self.model.archive)
+    @rule(pick=st.integers(0, 99), root=st.booleans())
+    def meet_a_clients_clearing(self, pick: int, root: bool) -> None:
+        older = self.model.archive[pick % len(self.model.archive) :]
+        calls = tuple(ToolUseId(call.id) for item in older for call in item.calls)
+        boundary = self._system_record(root=root)
+        native = NativeBoundary(boundary.uuid, (), (), {"trigger": "auto"}, calls, micro=True)
+        self._append([prepared(boundary)], (native,))
+
+    def _system_record(self, *, root: bool) -> Record:
+        parent = None if root else self.model.uuids[-1]
+        return record(self._uuid("r"), "system", None, type="system", root=root, parent=parent)
 
     @precondition(lambda self: self.late)
     @rule()
@@ -263,9 +268,12 @@ class Archive(RuleBasedStateMachine):
     def commit_an_old_plan(self) -> None:
         """It is written exactly if nothing but appends came in between."""
         plan, shares, records = self.old_plans.pop()
-        now = {seq: part for seq, part in self.model.shares().items() if seq <= records}
+        now, active = self.model.shares(), self.model.active
+        _, live, _ = self.model.live()
+        appended = {item.seq for item in live if item.seq > records and item.seq in active and item.is_message}
+        older = sum(part for seq, part in now.items() if seq not in appended)
         markers_since = any(marker.seq > records for marker in self.model.markers)
-        stands = not markers_since and sum(now.values()) % HASH_MODULUS == sum(shares.values()) % HASH_MODULUS
+        stands = not markers_since and (older - sum(shares.values())) % HASH_MODULUS == 0
         assert self._commit(plan) == stands
 
     @precondition(lambda self: self.model.archive)

@@ -21,7 +21,15 @@ from mcp_compact.adapters.sqlite.operations.chain import (
     set_head,
 )
 from mcp_compact.adapters.sqlite.operations.encoding import safe_id
-from mcp_compact.adapters.sqlite.operations.live import live_among, live_rows, narrow_row, recount, service_rows, total
+from mcp_compact.adapters.sqlite.operations.live import (
+    appended_rows,
+    live_among,
+    live_rows,
+    narrow_row,
+    recount,
+    service_rows,
+    total,
+)
 from mcp_compact.adapters.sqlite.operations.marker_records import write_marker, write_service
 from mcp_compact.adapters.sqlite.operations.memory import insert_memory
 from mcp_compact.adapters.sqlite.operations.sessions import existing
@@ -90,7 +98,7 @@ def _stands(conn: sqlite3.Connection, session: Session, plan: CompactionPlan) ->
     """Is the live context still what the plan was made for, mere appends aside?"""
     if session.marker_seq != plan.base.marker_seq or _markers_since(conn, session, plan.base):
         return False
-    appended = total(conn, session.id, live_rows(conn, session, after=plan.base.last_seq))
+    appended = total(conn, session.id, appended_rows(conn, session, plan.base.last_seq))
     if (session.totals.hash - appended.hash) % HASH_MODULUS != int(plan.base.live_hash, 16):
         return False
     live = live_among(conn, session, [entry.seq for entry in plan.preserved])

@@ -65,6 +65,11 @@ def live_rows(
     return _once(merge(kept, since, key=lambda row: row.seq, reverse=newest_first))
 
 
+def appended_rows(conn: sqlite3.Connection, session: Session, after: int) -> Iterator[Narrow]:
+    """What the active branch appended after a seq; not what a boundary preserves though it came later."""
+    return map(Narrow._make, conn.execute(_SINCE, (session.id, max(after, session.base_seq), MAX_INT)))
+
+
 def _once(rows: Iterable[Narrow]) -> Iterator[Narrow]:
     """A preserved record that arrived after its boundary stands in both parts."""
     last = -1

@@ -113,7 +113,7 @@ def test_the_boundary_says_in_its_body_what_it_did(talk):
     assert body["compactMetadata"] == {
         "trigger": "agent",
         "strategy": "session_memory",
-            "appliesTo": "sent_context",
+        "appliesTo": "sent_context",
         "preCompactTokenCount": 900,
         "postCompactTokenCount": 350,
         "lastMessageUuid": "r29",
@@ -438,3 +438,30 @@ def test_our_compaction_does_not_change_how_full_the_client_is(conn):
         3,
     )
     assert row_of(conn).client_tokens is None
+
+
+@pytest.fixture
+def waiting(conn: sqlite3.Connection) -> sqlite3.Connection:
+    """A client's boundary that names a summary and a kept message which have not come yet."""
+    native = NativeBoundary(MessageUuid("n"), (MessageUuid("sum"),), (MessageUuid("r8"), MessageUuid("late")))
+    boundary = prepared(record("n", "system", None, type="system"))
+    operations.append(conn, KEY, Batch((*batch(*dialogue(10)).records, boundary), boundaries=(native,)), 1)
+    return conn
+
+
+def test_members_of_a_clients_boundary_take_their_place_when_they_come(waiting):
+    assert live_uuids(waiting) == ["r8"]
+    operations.append(waiting, KEY, batch(record("sum", "user", "the summary", parent="n")), 2)
+    operations.append(waiting, KEY, batch(record("late", "user", "kept"), record("next", "user", "go on")), 3)
+    assert live_uuids(waiting) == ["sum", "r8", "late", "next"]
+    assert row_of(waiting).live_count == 3
+    assert operations.check(waiting).wrong_totals == ()
+
+
+def test_undo_after_a_late_member_counts_it(waiting):
+    compact(waiting)
+    operations.append(waiting, KEY, batch(record("sum", "user", "the summary", parent="n")), 2)
+    assert live_uuids(waiting) == ["b-summary", "r8"]
+    operations.undo(waiting, KEY, Stamp(1, ("u",)))
+    assert live_uuids(waiting) == ["sum", "r8"]
+    assert operations.check(waiting).wrong_totals == ()
