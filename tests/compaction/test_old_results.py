@@ -169,7 +169,9 @@ def test_the_age_of_a_request_goes_before_the_policys() -> None:
     now_ms = START_MS + 100 * MINUTE_MS
     assert gone(plan(talk, MicroRequest(now_ms=now_ms))) == ["t0"]
     assert gone(plan(talk, MicroRequest(now_ms=now_ms, older_than_minutes=98))) == []
-    assert gone(plan(talk, MicroRequest(now_ms=now_ms, older_than_minutes=10), MicroPolicy(older_than_minutes=99))) == ["t0"]
+    assert gone(plan(talk, MicroRequest(now_ms=now_ms, older_than_minutes=10), MicroPolicy(older_than_minutes=99))) == [
+        "t0"
+    ]
 
 
 @pytest.mark.parametrize("mode", list(MicroMode))
@@ -260,7 +262,7 @@ def test_a_real_micro_compaction_is_reproduced(shared: Path) -> None:
     It told the sum of the results' tokens as what it saved; what stands in their place is not taken off there.
     """
     records = transcript(shared)
-    at, real = next((at, found) for at, record in enumerate(records) if (found := native_clearing(record)))
+    at, real = next((at, item) for at, record in enumerate(records) if (item := native_clearing(record)))
     live_now = clearable_of(conversation(live_context(records[:at], []), PLAIN, AROUND))
     found = plan_clearing(live_now, TOKENS, MicroPolicy(protect_tokens=40_000, clear_at_least=20_000))
     # It names them by their calls, two of which were answered the other way round.

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,13 +28,13 @@ FAILED = MicroPolicy(clear_failed_inputs=True)
 ASKED = MicroRequest(keep=1)
 
 
-def work(*calls: tuple[str, dict[str, object]], failed: tuple[int, ...] = (), message_id: str = "") -> Talk:
+def work(*calls: tuple[str, Mapping[str, object]], failed: tuple[int, ...] = ()) -> Talk:
     """Calls t0, t1, ... each with its result; a last answer."""
     talk = Talk()
     talk.user("go")
-    for at, (tool, given) in enumerate(calls):
-        blocks = [{"type": "tool_use", "id": f"t{at}", "name": tool, "input": given}]
-        talk.add("assistant", blocks, message_id=message_id and f"{message_id}{at}")
+    for at, (tool, said) in enumerate(calls):
+        blocks = [{"type": "tool_use", "id": f"t{at}", "name": tool, "input": dict(said)}]
+        talk.add("assistant", blocks)
         talk.add("user", [tool_result(f"t{at}", LARGE, is_error=at in failed)])
     talk.call("last", name="Bash")
     talk.results("last", text=LARGE)

@@ -39,9 +39,7 @@ def batch_of(records: Sequence[Record]) -> Batch:
     """The records prepared as the service prepares them, counted by estimate."""
     weighed = weigh_records(records, None, ClearedText())
     prepared = [
-        Prepared(
-            record, own.estimate, None, own.results, own.cleared, media=own.media, inputs=own.inputs
-        )
+        Prepared(record, own.estimate, None, own.results, own.cleared, media=own.media, inputs=own.inputs)
         for record, own in zip(records, weighed, strict=True)
     ]
     return Batch(tuple(prepared), SessionFacts(model="claude-sonnet-4-5", context_window=90_000, overhead_tokens=77))
@@ -62,7 +60,9 @@ def work() -> Talk:
     talk.user("go")
     for at, failed in enumerate([False, True, False]):
         given = {"file_path": "/src/a.py", "offset": at, "limit": 9, "why": "x" * 900}
-        talk.add("assistant", [{"type": "tool_use", "id": f"t{at}", "name": "Read", "input": given}], message_id=f"m{at}")
+        talk.add(
+            "assistant", [{"type": "tool_use", "id": f"t{at}", "name": "Read", "input": given}], message_id=f"m{at}"
+        )
         talk.add("user", [tool_result(f"t{at}", LARGE, is_error=failed)])
     talk.assistant("done")
     return talk
