@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -63,5 +64,5 @@ def test_a_loop_of_500_turns_stays_inside_its_window(window: int) -> None:
             assert RULE in str(messages)
             compactions.append(number)
     assert compactions
-    gaps = [b - a for a, b in zip(compactions, compactions[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in pairwise(compactions)]
     assert all(gap >= 2 for gap in gaps), f"compacted again at once: {compactions}"
