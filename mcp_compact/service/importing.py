@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
@@ -144,24 +145,36 @@ async def _run(
     deps: Deps, namespace: str, work: _Import, chunks: Iterable[bytes], stem: str, progress: Progress | None
 ) -> None:
     batches = _batches(work, chunks)
-    while (read := await to_thread.run_sync(_next, batches)) is not None:
-        if work.key is None:
-            work.key = _key_of(namespace, work, stem, read.parsed)
-        await _store_batch(deps, work, read)
-        if progress is not None:
-            progress(min(read.offset, work.total_bytes), work.total_bytes, "importing")
+    offset: int | None = 0
+    while offset is not None:
+        if progress is not None and offset:
+            progress(min(offset, work.total_bytes), work.total_bytes, "importing")
+        with _uncollected():
+            offset = await _take_batch(deps, namespace, work, batches, stem)
     if work.key is None:
         work.key = _key_of(namespace, work, stem, ())
     if work.reader.report.messages == 0 and await deps.store.session(work.key) is None:
         raise CallerError("no_messages", "The transcript holds no messages.", "Check that it is a session's own file.")
 
 
-def _next(batches: Iterator[_Read]) -> _Read | None:
-    """The next batch. Nothing in it is a cycle, so the collector, which would go over it many times, has to wait."""
+async def _take_batch(deps: Deps, namespace: str, work: _Import, batches: Iterator[_Read], stem: str) -> int | None:
+    """Read and store a batch; where the file stands then, None at its end."""
+    read = await to_thread.run_sync(next, batches, None)
+    if read is None:
+        return None
+    if work.key is None:
+        work.key = _key_of(namespace, work, stem, read.parsed)
+    await _store_batch(deps, work, read)
+    return read.offset
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """While a batch lives the collector waits: it would go over its many values again and again, and find no cycle."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        return next(batches, None)
+        yield
     finally:
         if was_enabled:
             gc.enable()
@@ -183,12 +196,18 @@ def _batches(work: _Import, chunks: Iterable[bytes]) -> Iterator[_Read]:
         if group:
             done, line_number = group[-1].end, group[-1].number + 1
         if pending and (torn is not None or not _awaits_summary(pending)):
-            yield _Read(tuple(pending), done, line_number, json.dumps(work.reader.state()))
-            pending = []
+            yield _taken(work, pending, done, line_number)
         if torn is not None:
             yield from _unfinished(work, torn, done, line_number)
     if pending:
-        yield _Read(tuple(pending), done, line_number, json.dumps(work.reader.state()))
+        yield _taken(work, pending, done, line_number)
+
+
+def _taken(work: _Import, pending: list[Parsed], done: int, line_number: int) -> _Read:
+    """What is pending as a batch. The list is emptied, so that a batch that was stored is not held on to."""
+    read = _Read(tuple(pending), done, line_number, json.dumps(work.reader.state()))
+    pending.clear()
+    return read
 
 
 def _group(lines: Iterator[Line], number: int) -> list[Line]:
@@ -304,9 +323,15 @@ async def _boundaries(deps: Deps, key: SessionKey, records: Sequence[Record]) ->
             }
             found.append(NativeBoundary(boundary.uuid, service, kept, {k: v for k, v in metadata.items() if v}))
         elif (clearing := native_clearing(record)) is not None:
-            metadata = {"trigger": clearing.trigger, "preTokens": clearing.pre_tokens, "tokensSaved": clearing.tokens_saved}
+            metadata = {
+                "trigger": clearing.trigger,
+                "preTokens": clearing.pre_tokens,
+                "tokensSaved": clearing.tokens_saved,
+            }
             found.append(
-                NativeBoundary(clearing.uuid, (), (), {k: v for k, v in metadata.items() if v}, clearing.tool_use_ids, True)
+                NativeBoundary(
+                    clearing.uuid, (), (), {k: v for k, v in metadata.items() if v}, clearing.tool_use_ids, True
+                )
             )
     return found
 
@@ -322,9 +347,7 @@ async def _result(deps: Deps, namespace: str, work: _Import) -> ImportResult:
     report = work.reader.report
     problems = [f"line {p.line}: {p.reason}" for p in report.problems[:SHOWN_PROBLEMS]]
     warnings = [f"{count} x {code.replace('_', ' ')}" for code, count in sorted(report.warning_counts.items())]
-    warnings += [
-        f"line {w.line}: {w.code.replace('_', ' ')} ({w.uuid})" for w in report.warnings[:SHOWN_PROBLEMS]
-    ]
+    warnings += [f"line {w.line}: {w.code.replace('_', ' ')} ({w.uuid})" for w in report.warnings[:SHOWN_PROBLEMS]]
     if report.copied:
         warnings.append(f"{report.copied} records were copied from an earlier session")
     if report.glued:
@@ -344,4 +367,3 @@ async def _result(deps: Deps, namespace: str, work: _Import) -> ImportResult:
         warnings=tuple(warnings),
         status=await status_of(deps, work.key),
     )
-

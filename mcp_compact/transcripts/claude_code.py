@@ -115,7 +115,7 @@ class ClaudeCodeReader:
 
     def feed(self, raw: Mapping[str, Any], body: bytes, line: int) -> tuple[Parsed, ...]:
         """The record of one object (its own bytes in `body`), and the sub-agent's record that it carries."""
-        if b"\\u" in body and _SURROGATE.search(body):
+        if _SURROGATE.search(body):
             # The bytes keep an escaped half of a pair; no value that is used further may hold it.
             raw = clean(raw)
         self._ordinal += 1
