@@ -135,7 +135,7 @@ class Wire:
         text: str = result["content"][0]["text"]
         return text
 
-    def leave(self, within_s: float = 5.0) -> int:
+    def leave(self, within_s: float = 30.0) -> int:
         """Close the server's input; its exit code. Raises subprocess.TimeoutExpired if it stays."""
         assert self.process.stdin is not None
         self.process.stdin.close()
