@@ -41,11 +41,13 @@ UndoAnswer = answer_model(UndoResult)
 
 
 async def get_context_status(
-    ctx: Context[Backend], session_id: Session = ""
+    ctx: Context[Backend],
+    session_id: Session = "",
+    detail: Annotated[Flag, Field(description="Also what could be snipped.")] = False,  # noqa: FBT002
 ) -> Annotated[CallToolResult, StatusAnswer]:
     """How full the context is: tokens, window, level (ok, warning, compact, hard), should_compact."""
     service, session = await session_of(ctx, session_id)
-    status = await service.status(session)
+    status = await service.status(session, detail=detail)
     due = ", compaction is due" if status.should_compact else ""
     return answer(
         ctx,

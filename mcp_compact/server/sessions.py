@@ -29,7 +29,8 @@ async def session_of(ctx: Context[Backend], session_id: str) -> tuple[Service, s
     if place.cwd is None:
         raise CallerError("which_session", "session_id is required over a network.", "Pass the session's id.")
     # A sub-agent's session is part of its parent's work and is meant only where it is named.
-    lines = [line for line in await service.sessions(cwd=str(place.cwd), limit=LOOKED_AT) if not line.parent_session_id]
+    known = await service.sessions(cwd=str(place.cwd), limit=LOOKED_AT)
+    lines = [line for line in known if not line.parent_session_id or line.is_fork]
     since = service.deps.clock.now_ms() - ACTIVE_MS
     active = [line for line in lines if (parse_time(line.updated) or 0) >= since]
     if len(active) == 1:

@@ -26,6 +26,8 @@ class ToolFacts:
     reads_only: bool = False
     repeatable: bool = True
     """A second identical call changes nothing more."""
+    destroys: bool = False
+    """Removes something from the archive for good."""
 
     @property
     def name(self) -> str:
@@ -43,8 +45,8 @@ def built(facts: ToolFacts) -> Tool:
     hints = ToolAnnotations(
         title=facts.title,
         read_only_hint=facts.reads_only,
-        # Nothing is ever removed from the archive; an undo takes a marker back, not messages.
-        destructive_hint=False,
+        # Compacting removes nothing from the archive; an undo takes a marker back, not messages.
+        destructive_hint=facts.destroys,
         idempotent_hint=facts.repeatable,
         open_world_hint=False,
     )

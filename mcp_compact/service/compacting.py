@@ -16,6 +16,7 @@ from mcp_compact.ports.store import SessionKey, SessionRow, Stamp
 from mcp_compact.ports.summarizer import Summarizer, WriterFailed, Written
 from mcp_compact.service.asking import ask_agent
 from mcp_compact.service.deps import Deps, family
+from mcp_compact.service.dry_run import keep_plan
 from mcp_compact.service.jobs import CompactCall, Job, applies_to, job_of, nothing_done, planned, read_snapshot
 from mcp_compact.service.results import CompactResult, UndoResult
 
@@ -24,6 +25,7 @@ SHRINKS_CLIENT = (
     "what was kept here can be read with get_session_memory and get_messages_after_boundary."
 )
 WRITE_FIRST = "Without dry_run you are given the prompt and the material for the summary."
+APPLY = "Nothing was changed. For an hour apply_plan (profile full) does exactly this; compact_session plans anew."
 MAX_TRIES = 3
 SEND_LIVE = "Send what get_messages_after_boundary gives instead of the old messages."
 
@@ -41,7 +43,7 @@ async def compact(deps: Deps, key: SessionKey, call: CompactCall) -> CompactResu
     if isinstance(outcome, NothingDone):
         return await _declined(job, attempt, outcome, print_)
     if call.dry_run:
-        return _dry_run(job, snapshot, outcome, print_)
+        return await _dry_run(job, snapshot, outcome)
     return await _carried_out(job, attempt, outcome, print_)
 
 
@@ -172,9 +174,10 @@ def _last_status(row: SessionRow) -> str:
     return "nothing_to_compact" if row.live_count == 0 else "no_progress"
 
 
-def _dry_run(job: Job, snapshot: Snapshot, outcome: Finished | SummaryRequest, plan_id: str) -> CompactResult:
+async def _dry_run(job: Job, snapshot: Snapshot, outcome: Finished | SummaryRequest) -> CompactResult:
     if isinstance(outcome, Finished):
-        return _result(job.row, outcome, status="dry_run", plan_id=plan_id)
+        plan_id = await keep_plan(job, snapshot, outcome.plan)
+        return replace(_result(job.row, outcome, status="dry_run", plan_id=plan_id), next=APPLY)
     waits = NothingDone("dry_run", (Declined("summary", "summary_required", "a summary would have to be written"),))
     return replace(nothing_done(job, snapshot, waits), next=WRITE_FIRST)
 

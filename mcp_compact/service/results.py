@@ -44,6 +44,8 @@ class Status:
     counter: str
     """How tokens were counted: `o200k`, or `estimate` with the reason."""
     warnings: tuple[str, ...] = ()
+    snippable_tokens: int | None = None
+    """What snipping failed calls and outdated reads would free; None where it was not asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +217,8 @@ class SessionLine:
     level: str
     compactions: int
     parent_session_id: str
+    is_fork: bool = False
+    """Then the parent is the session that it began from, and it is no sub-agent's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from mcp_compact.compaction.micro import MicroRequest
+from mcp_compact.compaction.snip import SnipRequest
 from mcp_compact.ports.store import SearchQuery, SessionFacts
-from mcp_compact.service import appending, clearing, compacting, importing, memory, reading, status, summaries
+from mcp_compact.service import (
+    appending,
+    clearing,
+    compacting,
+    extracting,
+    importing,
+    memory,
+    plans,
+    reading,
+    snipping,
+    status,
+    summaries,
+)
+from mcp_compact.service import sessions as whole
 from mcp_compact.service.deps import Deps, session_key
 from mcp_compact.service.jobs import CompactCall
 from mcp_compact.service.prepare import Progress
@@ -26,6 +40,14 @@ from mcp_compact.service.results import (
     SessionLine,
     Status,
     UndoResult,
+)
+from mcp_compact.service.session_results import (
+    BoundariesPage,
+    SessionDeleted,
+    SessionForked,
+    SessionMade,
+    SessionsPage,
+    SnipResult,
 )
 
 LOCAL = "local"
@@ -58,9 +80,14 @@ class Service:
             self.deps, self.namespace, content, format_name=format_name, session_id=session_id
         )
 
-    async def status(self, session_id: str) -> Status:
-        """How full the context is."""
-        return await status.status_of(self.deps, session_key(self.namespace, session_id))
+    async def status(self, session_id: str, *, detail: bool = False) -> Status:
+        """How full the context is; with `detail` also what could be snipped, which reads every live body."""
+        key = session_key(self.namespace, session_id)
+        found = await status.status_of(self.deps, key)
+        if not detail:
+            return found
+        tokens, note = await snipping.snippable_note(self.deps, key)
+        return replace(found, snippable_tokens=tokens, warnings=(*found.warnings, *filter(None, [note])))
 
     async def picture(self, session_id: str) -> Picture:
         """What fills the live context, by kind."""
@@ -74,6 +101,10 @@ class Service:
         """Finish a compaction that waits for its summary."""
         return await summaries.submit_summary(self.deps, self.namespace, compaction_id, summary)
 
+    async def apply_plan(self, session_id: str, plan_id: str) -> CompactResult:
+        """Carry out exactly the plan of a dry run, or say what changed since."""
+        return await plans.apply_plan(self.deps, session_key(self.namespace, session_id), plan_id)
+
     async def material(self, session_id: str, cursor: str) -> CompactResult:
         """The next part of what a summary is to be written of."""
         return await summaries.material(self.deps, session_key(self.namespace, session_id), cursor)
@@ -81,6 +112,10 @@ class Service:
     async def microcompact(self, session_id: str, request: MicroRequest) -> MicroResult:
         """Clear old tool results and large media."""
         return await clearing.microcompact(self.deps, session_key(self.namespace, session_id), request)
+
+    async def snip(self, session_id: str, request: SnipRequest) -> SnipResult:
+        """Take messages out of the live context."""
+        return await snipping.snip(self.deps, session_key(self.namespace, session_id), request)
 
     async def messages(self, session_id: str, *, format_name: str = "anthropic", cursor: str = "") -> MessagesPage:
         """One page of the live context."""
@@ -100,6 +135,10 @@ class Service:
             self.deps, key, content, section=section, summarized_through=summarized_through
         )
 
+    async def extract_memory(self, session_id: str) -> MemoryResult:
+        """Bring the session memory up to date by the extractor, without a compaction."""
+        return await extracting.extract_memory(self.deps, session_key(self.namespace, session_id))
+
     async def search(
         self, text: str, *, session_id: str = "", limit: int = 20, cursor: str = "", cwd: str | None = None
     ) -> SearchResult:
@@ -114,6 +153,29 @@ class Service:
     async def undo(self, session_id: str) -> UndoResult:
         """Take back the last compaction."""
         return await compacting.undo(self.deps, session_key(self.namespace, session_id))
+
+    async def boundaries(self, session_id: str, *, cursor: str = "") -> BoundariesPage:
+        """Compactions, clearings, snips and undos, the newest first."""
+        return await whole.list_boundaries(self.deps, session_key(self.namespace, session_id), cursor)
+
+    async def create_session(self, session_id: str = "", facts: SessionFacts | None = None) -> SessionMade:
+        """A new, empty session; without an id one is made up."""
+        key = session_key(self.namespace, session_id.strip() or self.deps.clock.new_uuid())
+        return await whole.create_session(self.deps, key, facts or SessionFacts())
+
+    async def delete_session(self, session_id: str) -> SessionDeleted:
+        """Remove a session and everything that was made of it, for good."""
+        return await whole.delete_session(self.deps, session_key(self.namespace, session_id))
+
+    async def fork_session(self, session_id: str, *, new_session_id: str = "", up_to: str = "") -> SessionForked:
+        """A new session that begins with this one's live context, up to and with a message."""
+        key = session_key(self.namespace, session_id)
+        new_key = session_key(self.namespace, new_session_id.strip() or self.deps.clock.new_uuid())
+        return await whole.fork_session(self.deps, key, new_key, up_to.strip())
+
+    async def sessions_page(self, *, cwd: str | None = None, limit: int = 50, cursor: str = "") -> SessionsPage:
+        """Sessions, the last active first, page by page."""
+        return await whole.sessions_page(self.deps, self.namespace, cwd=cwd, limit=limit, cursor=cursor)
 
     async def sessions(self, *, cwd: str | None = None, limit: int = 50) -> list[SessionLine]:
         """Sessions, the last active first; those of one working directory where it is given."""

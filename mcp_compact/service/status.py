@@ -106,6 +106,7 @@ def line_of(deps: Deps, row: SessionRow) -> SessionLine:
         level=ladder.level(tokens),
         compactions=row.compactions,
         parent_session_id=row.parent_session_id or "",
+        is_fork=row.forked_at is not None,
     )
 
 

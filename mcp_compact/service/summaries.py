@@ -18,6 +18,7 @@ from mcp_compact.ports.store import Pending, SessionKey
 from mcp_compact.service.asking import material_page, request_of
 from mcp_compact.service.compacting import committed
 from mcp_compact.service.deps import Deps
+from mcp_compact.service.dry_run import PLAN
 from mcp_compact.service.jobs import CompactCall, Job, job_of, nothing_done, planned, read_snapshot
 from mcp_compact.service.results import CompactResult
 
@@ -62,7 +63,8 @@ async def material(deps: Deps, key: SessionKey, cursor: str) -> CompactResult:
 
 async def usable_pending(deps: Deps, namespace: str, compaction_id: str) -> Pending:
     """The pending compaction of this id; CallerError where it cannot be finished."""
-    pending = await deps.store.pending(namespace, compaction_id.strip())
+    asked = compaction_id.strip()
+    pending = None if asked.startswith(PLAN) else await deps.store.pending(namespace, asked)
     if pending is None:
         raise CallerError(
             "unknown_compaction",

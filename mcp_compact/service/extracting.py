@@ -1,0 +1,71 @@
+"""Bringing the session memory up to date now, by the extractor: without a model, and without a compaction."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from anyio import to_thread
+
+from mcp_compact.compaction.extract import Material, extract
+from mcp_compact.compaction.session_memory import summaries_of
+from mcp_compact.compaction.snapshot import Reach, Snapshot
+from mcp_compact.errors import CallerError, ServerError
+from mcp_compact.messages.ids import MessageUuid
+from mcp_compact.messages.memory_document import is_empty, parse
+from mcp_compact.ports.store import SessionKey
+from mcp_compact.service.deps import Deps
+from mcp_compact.service.memory import get_memory
+from mcp_compact.service.results import MemoryResult
+
+WRITER = "extractor"
+READINGS = 3
+NEWEST = Reach(1, 0, 1)
+
+
+async def extract_memory(deps: Deps, key: SessionKey) -> MemoryResult:
+    """Write a version that covers everything up to the newest message; none where nothing is new.
+
+    Bodies are read of what the memory does not cover. Raises CallerError `extractor_off`, `unknown_session`.
+    """
+    await deps.row(key)
+    if not deps.settings.policy.session_memory:
+        raise CallerError(
+            "extractor_off", "Session memory is switched off by a setting.", "update_session_memory still writes notes."
+        )
+    for _ in range(READINGS):
+        snapshot = await deps.store.snapshot(key, NEWEST)
+        if snapshot is None:
+            raise ServerError("session_gone", "The session was removed while it was read.", "Call again.")
+        text = await _text(deps, key, snapshot)
+        if text is None:
+            return replace(await get_memory(deps, key), warnings=("nothing is new since the memory was written",))
+        now = await deps.store.memory(key)
+        if (now.version if now else 0) == (snapshot.memory.version if snapshot.memory else 0):
+            await deps.store.write_memory(key, text, _newest(snapshot), WRITER, deps.clock.now_ms())
+            return await get_memory(deps, key)
+        # Somebody wrote notes meanwhile: they are the memory to start from.
+    raise CallerError("memory_changed", "The memory is being written by others.", "Call again.")
+
+
+def _newest(snapshot: Snapshot) -> MessageUuid | None:
+    """The newest live record, service records included: what the last boundary said is covered as well."""
+    places = [(item.seq, item.uuid) for item in snapshot.service] + [(item.seq, item.uuid) for item in snapshot.tail]
+    return max(places)[1] if places else None
+
+
+async def _text(deps: Deps, key: SessionKey, snapshot: Snapshot) -> str | None:
+    """The memory of everything up to now; None where nothing is new."""
+    memory = snapshot.memory
+    known = memory if memory is not None and not is_empty(memory.text) else None
+    covered = (known.mark_seq or 0) if known else 0
+    records = await deps.store.records(key, after_seq=covered, up_to_seq=snapshot.base.last_seq, live_only=True)
+    summaries = summaries_of(snapshot)
+    if not records and not summaries:
+        return None
+    material = Material(tuple(records), previous=parse(known.text) if known else None, summaries=summaries)
+    around, limits = await deps.surroundings(key.session_id), deps.settings.policy.memory
+    units = snapshot.family.units(limits.total_tokens)
+    section = snapshot.family.units(limits.section_tokens)
+    written = await to_thread.run_sync(partial(extract, material, units, section, around.count))
+    return written.render()
