@@ -18,6 +18,8 @@ FIRST_STRUCTURED = "2025-06-18"
 """Protocol versions are dates; older ones know no structured content."""
 TEXT_READERS = ("claude-ai", "gemini-cli", "kimi", "librechat", "opencode")
 """Clients, by how their names start, that show the model the text and drop the structured content (public reports)."""
+MAX_NAMED = 100
+"""Names in an answer: an append of thousands of messages must not fill the context that it is to relieve."""
 SHORT_CHARS = 4_000
 """Data up to this size goes out as text as well, whoever asks."""
 
@@ -35,6 +37,15 @@ def reading(ctx: Context[Backend], data: Mapping[str, Any], line: str) -> CallTo
     dumped = _dump(checked)
     text = dumped if len(dumped) <= SHORT_CHARS or _reads_text_only(ctx) else f"{line} (in structuredContent)"
     return CallToolResult(content=[TextContent(type="text", text=well_formed(text))], structured_content=checked)
+
+
+def last_named(data: dict[str, Any], name: str) -> dict[str, Any]:
+    """The answer with no more than the last of its names under `name`, and a warning where there were more."""
+    names = data.get(name, ())
+    if len(names) <= MAX_NAMED:
+        return data
+    note = f"{name}: only the last {MAX_NAMED} of {len(names)} are named"
+    return data | {name: names[-MAX_NAMED:], "warnings": [*data.get("warnings", ()), note]}
 
 
 def _writable(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from pydantic import Field, WithJsonSchema
 
 from mcp_compact.errors import CallerError
 from mcp_compact.ports.store import SessionFacts
-from mcp_compact.server.answers import answer
+from mcp_compact.server.answers import answer, last_named
 from mcp_compact.server.backend import Backend
 from mcp_compact.server.errors import checked
 from mcp_compact.server.progress import with_progress
@@ -24,9 +24,6 @@ from mcp_compact.server.sessions import serving, session_of
 from mcp_compact.server.toolbox import ToolFacts
 from mcp_compact.service.prepare import Progress
 from mcp_compact.service.results import AppendResult, ImportResult, Status
-
-MAX_NAMED = 100
-"""Names in an answer: an append of thousands of messages must not fill the context that it is to relieve."""
 
 # Both forms are told to clients: some can only send a list as text.
 Messages = Annotated[
@@ -78,7 +75,7 @@ async def append_messages(
         result = await service.append_messages(listed, session, facts)
     data = _with_fullness(as_json(result), result.status)
     line = f"{result.stored} stored, {result.known} known already; {_fullness_line(result.status)}"
-    return answer(ctx, _named(data, "uuids"), line)
+    return answer(ctx, last_named(data, "uuids"), line)
 
 
 def message_list(value: Any) -> Any:  # noqa: ANN401 - the service says what is no message
@@ -117,7 +114,7 @@ async def import_transcript(
         result = await with_progress(ctx, run)
     data = _with_fullness(as_json(result), result.status)
     line = f"{result.session_id}: {result.messages} messages, {result.stored} new; {_fullness_line(result.status)}"
-    return answer(ctx, _named(data, "children"), line)
+    return answer(ctx, last_named(data, "children"), line)
 
 
 def _with_fullness(data: dict[str, Any], status: Status) -> dict[str, Any]:
@@ -133,14 +130,6 @@ def _with_fullness(data: dict[str, Any], status: Status) -> dict[str, Any]:
 def _fullness_line(status: Status) -> str:
     due = "; compaction is due" if status.should_compact else ""
     return f"{status.tokens} of {status.context_window} tokens ({status.percent} %){due}"
-
-
-def _named(data: dict[str, Any], name: str) -> dict[str, Any]:
-    names = data.get(name, ())
-    if len(names) <= MAX_NAMED:
-        return data
-    note = f"{name}: only the last {MAX_NAMED} of {len(names)} are named"
-    return data | {name: names[-MAX_NAMED:], "warnings": [*data.get("warnings", ()), note]}
 
 
 FEEDING_TOOLS = (

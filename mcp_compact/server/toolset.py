@@ -5,9 +5,16 @@ from __future__ import annotations
 from mcp_compact.server.context_tools import CONTEXT_TOOLS
 from mcp_compact.server.feeding_tools import FEEDING_TOOLS
 from mcp_compact.server.memory_tools import ARCHIVE_TOOLS, MEMORY_TOOLS
+from mcp_compact.server.session_tools import SESSION_TOOLS
 from mcp_compact.server.toolbox import ToolFacts
 
-TOOLS: tuple[ToolFacts, ...] = (*FEEDING_TOOLS, *CONTEXT_TOOLS, *MEMORY_TOOLS, *ARCHIVE_TOOLS)
+TOOLS: tuple[ToolFacts, ...] = (
+    *FEEDING_TOOLS,
+    *CONTEXT_TOOLS,
+    *MEMORY_TOOLS,
+    *ARCHIVE_TOOLS,
+    *SESSION_TOOLS,
+)
 
 
 def tool_rows() -> list[tuple[str, str, str]]:

@@ -111,3 +111,4 @@ class SnipResult:
     reason: str = ""
     """Why nothing left: `nothing_to_snip` or `base_changed`."""
     detail: str = ""
+    warnings: tuple[str, ...] = ()
