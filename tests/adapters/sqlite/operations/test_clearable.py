@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 
 from mcp_compact.adapters.sqlite import operations
@@ -69,10 +68,8 @@ def work() -> Talk:
 
 
 @given(talks(most=6))
-def test_the_archive_gives_the_facts_that_the_conversation_in_memory_gives(
-    tmp_path_factory: pytest.TempPathFactory, talk: Talk
-) -> None:
-    conn = operations.connect(tmp_path_factory.mktemp("a") / "a.db")
+def test_the_archive_gives_the_facts_that_the_conversation_in_memory_gives(talk: Talk) -> None:
+    conn = operations.connect(":memory:")
     operations.append(conn, KEY, batch_of(talk.records), 1)
     ours, theirs = stored(conn), clearable_of(conversation(live(talk), CLAUDE, AROUND))
     assert (ours.overhead_tokens, ours.context_window) == (77, 90_000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sqlite3
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -92,16 +93,23 @@ def uuids(found: Found) -> list[str]:
     return [hit.uuid for hit in found.hits]
 
 
-@pytest.fixture(params=["indexed", "read through"])
-def texts(
-    request: pytest.FixtureRequest, conn: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
-) -> sqlite3.Connection:
-    """The same answers, whether the index knows the texts or not."""
+@pytest.fixture(scope="module", params=["indexed", "read through"])
+def stored(request: pytest.FixtureRequest) -> Iterator[tuple[sqlite3.Connection, bool]]:
+    conn = operations.connect(":memory:")
     operations.append(conn, KEY, batch(*[record(uuid, "user", words) for uuid, words in TEXTS.items()]), 1)
-    if request.param == "indexed":
+    is_indexed = request.param == "indexed"
+    if is_indexed:
         indexing.catch_up(conn, 10)
         assert indexing.waiting(conn) == 0
-    else:
+    yield conn, is_indexed
+    conn.close()
+
+
+@pytest.fixture
+def texts(stored: tuple[sqlite3.Connection, bool], monkeypatch: pytest.MonkeyPatch) -> sqlite3.Connection:
+    """The same answers, whether the index knows the texts or not."""
+    conn, is_indexed = stored
+    if not is_indexed:
         monkeypatch.setattr(indexing, "index_batch", lambda _: 0)
     return conn
 

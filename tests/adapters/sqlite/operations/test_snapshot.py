@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_compact.adapters.sqlite import operations
@@ -206,6 +206,7 @@ def test_discovered_tools_are_sorted_and_named_once(conn):
 # ---- pages of the live list
 
 
+@settings(max_examples=25)
 @given(size=st.integers(1, 7), kept=st.integers(0, 9))
 def test_pages_together_are_the_whole(size, kept):
     conn = operations.connect(":memory:")
