@@ -122,7 +122,7 @@ async def list_boundaries(
     return reading(ctx, data, f"{len(page.boundaries)} of {page.total} boundaries{more}")
 
 
-async def snip_messages(  # noqa: PLR0913, PLR0917 - the tool's parameters
+async def snip_messages(
     ctx: Context[Backend],
     session_id: Session = "",
     uuids: Annotated[Names, Field(description="Messages by uuid.")] = "",

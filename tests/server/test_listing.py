@@ -18,6 +18,7 @@ CORE = [
     "import_transcript",
     "get_context_status",
     "compact_session",
+    "submit_summary",
     "microcompact_tool_results",
     "get_messages_after_boundary",
     "undo_compaction",
@@ -26,11 +27,22 @@ CORE = [
     "search_messages",
     "get_original",
 ]
+FULL = [
+    "create_session",
+    "list_sessions",
+    "delete_session",
+    "fork_session",
+    "list_boundaries",
+    "snip_messages",
+    "apply_plan",
+    "extract_session_memory",
+]
 PARAMETERS = {
     "append_messages": ["messages", "session_id", "model", "context_window", "overhead_tokens"],
     "import_transcript": ["path", "content", "format", "session_id"],
-    "get_context_status": ["session_id"],
-    "compact_session": ["session_id", "trigger", "custom_instructions", "target_tokens", "force", "dry_run", "now"],
+    "get_context_status": ["session_id", "detail"],
+    "compact_session": ["session_id", "trigger", "custom_instructions", "target_tokens", "force", "dry_run", "error", "cursor", "now"],
+    "submit_summary": ["compaction_id", "summary"],
     "microcompact_tool_results": ["session_id", "mode", "older_than_minutes", "keep", "media", "force", "now"],
     "get_messages_after_boundary": ["session_id", "format", "cursor"],
     "undo_compaction": ["session_id"],
@@ -57,6 +69,7 @@ async def test_the_core_tools_have_the_names_and_parameters_that_clients_rely_on
     assert {tool["name"]: list(tool["inputSchema"]["properties"]) for tool in tools} == PARAMETERS
     assert {tool["name"]: tool["inputSchema"].get("required", []) for tool in tools if tool["inputSchema"].get("required")} == {
         "append_messages": ["messages"],
+        "submit_summary": ["compaction_id", "summary"],
         "update_session_memory": ["content"],
         "search_messages": ["query"],
         "get_original": ["id"],
@@ -94,6 +107,7 @@ async def test_every_tool_says_what_it_may_do(settings: Settings):
     ]
     assert [name for name, hint in hints.items() if not hint["idempotentHint"]] == [
         "append_messages",
+        "submit_summary",
         "undo_compaction",
         "update_session_memory",
     ]
@@ -125,5 +139,18 @@ async def test_the_instructions_reach_the_client_and_name_only_tools_that_are_th
 
 def test_the_docs_get_a_row_for_every_tool():
     rows = tool_rows()
-    assert [name for name, _, _ in rows] == CORE
-    assert {profile for _, profile, _ in rows} == {"agent", "core"}
+    assert [name for name, profile, _ in rows if profile != "full"] == CORE
+    assert [name for name, profile, _ in rows if profile == "full"] == FULL
+    assert {profile for _, profile, _ in rows} == {"agent", "core", "full"}
+
+
+async def test_only_the_full_profile_has_all_tools_and_one_that_destroys(settings: Settings, era: str):
+    tools = await listed(settings, era, "full")
+    assert {tool["name"] for tool in tools} == {*CORE, *FULL}
+    hints = {tool["name"]: tool["annotations"] for tool in tools}
+    assert [name for name, hint in hints.items() if hint["destructiveHint"]] == ["delete_session"]
+    assert [name for name in FULL if hints[name]["readOnlyHint"]] == ["list_sessions", "list_boundaries"]
+    assert [name for name in FULL if not hints[name]["idempotentHint"]] == ["create_session", "fork_session"]
+    required = {tool["name"]: tool["inputSchema"].get("required", []) for tool in tools if tool["name"] in FULL}
+    assert {name: names for name, names in required.items() if names} == {"delete_session": ["session_id"], "apply_plan": ["plan_id"]}
+    assert all(tool["title"] and tool["description"] and tool["outputSchema"]["properties"] for tool in tools)
