@@ -112,6 +112,7 @@ class Cover:
         self._open: set[Group] = set()
         self._spent: dict[str, int] = {}
         self._aside: list[int] = []
+        self._too_dear: list[int] = []
         self._round = 1
         self._candidates: list[Candidate] = []
         self._of_passage: dict[int, list[int]] = {}
@@ -153,10 +154,13 @@ class Cover:
 
         Where every name is covered and units are left, names may be covered once more in other words.
         """
+        for k in self._too_dear:
+            heapq.heappush(self._heap, (-self._rate(self._candidates[k])[0], k))
+        self._too_dear = []
         while units > 0:
             while self._heap and units > 0:
                 units -= self._choose_next(units, section_units)
-            if self._heap or self._round == ROUNDS or not self._aside:
+            if self._too_dear or self._round == ROUNDS or not self._aside:
                 break
             self._round += 1
             self._covered = set()
@@ -169,6 +173,8 @@ class Cover:
         """Look at the line that comes up; what was spent on it."""
         rate, k = heapq.heappop(self._heap)
         candidate = self._candidates[k]
+        if all((candidate.passage, i) in self.chosen for i in range(candidate.first, candidate.last + 1)):
+            return 0
         if all(name in self._covered for name in candidate.names):
             self._aside.append(k)
             return 0
@@ -176,7 +182,10 @@ class Cover:
         if self._heap and -now > self._heap[0][0] + SAME and -now > rate + SAME:
             heapq.heappush(self._heap, (-now, k))
             return 0
-        if cost > units or not self._fits_section(candidate, cost, section_units):
+        if cost > units:
+            self._too_dear.append(k)
+            return 0
+        if not self._fits_section(candidate, cost, section_units):
             return 0
         self._choose(candidate)
         self._offer_again(candidate)

@@ -18,6 +18,8 @@ DONE_SHOWN = 3
 OPEN_SHOWN = 30
 
 _TEXT_KEYS = ("content", "step", "subject", "title", "description", "text", "task")
+_MAKING, _CHANGING = ("taskcreate", "create_task"), ("taskupdate", "update_task")
+"""Parts of the names of tools that make a task, or change one."""
 _NUMBER = re.compile(r"[Tt]ask #?(\d{1,6})\b")
 _LINE = re.compile(r"(?:#(\d{1,6}) )?\[([a-z_ ]{2,20})\] (\S.*)")
 
@@ -64,6 +66,22 @@ def is_task(text: str) -> bool:
     return _LINE.fullmatch(text.strip()) is not None
 
 
+def is_full_list(call: ToolUseBlock) -> bool:
+    """Does the call give all tasks, so that those before are void?"""
+    return isinstance(call.input, Mapping) and any(_listed(value) for value in call.input.values())
+
+
+def tells_tasks(call: ToolUseBlock) -> bool:
+    """Does the call make or change tasks?"""
+    name = call.name.lower()
+    return is_full_list(call) or any(part in name for part in (*_MAKING, *_CHANGING))
+
+
+def noted_tasks(value: object) -> list[Task]:
+    """The tasks of a list that a client noted beside a message; empty where it is no such list."""
+    return _listed(value)
+
+
 def _remembered(previous: MemoryDocument | None) -> Iterable[Task]:
     for raw in previous.body(TASK).splitlines() if previous else ():
         match = _LINE.fullmatch(raw.strip().removeprefix("- "))
@@ -78,11 +96,11 @@ def _after_call(call: ToolUseBlock, now: dict[str, Task], made: dict[ToolUseId, 
     if listed is not None:
         return {str(i): task for i, task in enumerate(listed)}
     name = call.name.lower()
-    if "taskcreate" in name or "create_task" in name:
+    if any(part in name for part in _MAKING):
         text = _text(call.input)
         if text:
             made[call.id] = Task(text, "pending")
-    elif "taskupdate" in name or "update_task" in name:
+    elif any(part in name for part in _CHANGING):
         _update(call.input, now)
     return now
 

@@ -36,7 +36,7 @@ _SYMBOL = re.compile(
 _KEBAB = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+){2,}")
 _FLAG = re.compile(r"--[a-z][a-z0-9\-]{2,}")
 _DOTTED = re.compile(r"(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w{2,}", re.ASCII)
-_QUALIFIED = re.compile(r"(?:[A-Za-z_]\w*(?:::|->|#))+[A-Za-z_]\w+", re.ASCII)
+_QUALIFIED = re.compile(r"(?:[A-Za-z_]\w*(?:::|->|#|\.))+[A-Za-z_]\w+", re.ASCII)
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 
 Names = tuple[tuple[str, str], ...]
@@ -73,7 +73,7 @@ def _names(token: str) -> dict[str, str]:
     if len(token) > MAX_TOKEN or len(token) < SHORTEST:
         return found
     for part in _CJK.split(token) if not token.isascii() else (token,):
-        own = part.strip(".,:")
+        own = part.rstrip(".,:").lstrip(",:")
         if "://" in own:
             continue
         if "/" in own:

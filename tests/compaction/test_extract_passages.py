@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import pytest
+
+from mcp_compact.compaction.extract_lines import Splitter
+from mcp_compact.compaction.extract_passages import (
+    ASSISTANT,
+    CALL,
+    CHANGED,
+    COMMAND,
+    EDIT,
+    ERROR,
+    FILE,
+    FOUND,
+    INJECTED,
+    OUTPUT,
+    READ,
+    TODO,
+    USER,
+    call_origin,
+    call_path,
+    passages,
+    removed_lines,
+    section_of,
+    short_path,
+    strings,
+    working_directory,
+)
+from mcp_compact.messages.codec import decode_message
+from mcp_compact.messages.ids import MessageUuid
+from mcp_compact.messages.memory_document import ERRORS, LEARNINGS, RESULTS, WORKLOG
+from mcp_compact.messages.message import Record
+
+CWD = "/srv/app"
+
+
+def record(role: str, content: object, **more) -> Record:
+    return Record(MessageUuid("r"), role, b"", {"cwd": CWD}, decode_message({"role": role, "content": content}), **more)
+
+
+def made(*records: Record) -> list[tuple[str, str, list[str]]]:
+    found = passages(records, Splitter(CWD), CWD)
+    return [(p.origin, p.head, [line.text for line in p.lines]) for p in found]
+
+
+def use(name: str, given: object, id_: str = "t") -> Record:
+    return record("assistant", [{"type": "tool_use", "id": id_, "name": name, "input": given}])
+
+
+def result(text: str, id_: str = "t", *, error: bool = False) -> Record:
+    return record("user", [{"type": "tool_result", "tool_use_id": id_, "content": text, "is_error": error}])
+
+
+def test_words_of_the_user_and_the_model_are_passages_and_meta_text_is_never_quoted():
+    records = [record("user", "port it"), record("assistant", "I do."), record("user", "a skill", is_meta=True)]
+    found = passages(records, Splitter(""), "")
+    assert [(p.origin, p.quotable) for p in found] == [(USER, True), (ASSISTANT, True), (INJECTED, False)]
+    assert passages([record("user", "sum", is_summary=True)], Splitter(""), "") == []
+
+
+def test_a_read_file_stands_under_its_path():
+    assert made(use("Read", {"file_path": f"{CWD}/a.py"}), result("1→x = 1")) == [
+        (READ, "a.py", ["Read /srv/app/a.py"]),
+        (FILE, "a.py", ["x = 1"]),
+    ]
+
+
+def test_an_edit_is_quoted_by_its_new_text():
+    found = made(use("Edit", {"file_path": "a.py", "old_string": "x = 1", "new_string": "x = 2"}), result("ok"))
+    assert found == [(EDIT, "a.py", ["Edit a.py"]), (EDIT, "a.py", ["x = 2"]), (CHANGED, "a.py", ["ok"])]
+
+
+def test_what_a_command_answered_stands_under_the_command():
+    found = made(use("Bash", {"command": "ls", "description": "List"}), result("a.py"), result("orphan", "other"))
+    assert found == [
+        (COMMAND, "Bash ls List", ["Bash ls List"]),
+        (OUTPUT, "Bash ls List", ["a.py"]),
+        (FOUND, "", ["orphan"]),
+    ]
+
+
+def test_a_failed_call_is_an_error_and_a_plan_may_be_quoted():
+    assert made(use("Grep", {"pattern": "x"}), result("no", error=True))[-1][0] == ERROR
+    plan = passages([use("ExitPlanMode", {"plan": "# Port\nfirst the parser\nthen the rest"})], Splitter(""), "")
+    todo = passages([use("TodoWrite", {"todos": [{"content": "x", "status": "pending"}]})], Splitter(""), "")
+    assert [(p.origin, p.quotable) for p in (*plan, *todo)] == [(TODO, True), (TODO, False)]
+
+
+def test_lines_of_a_file_that_a_later_edit_took_away_are_stale():
+    records = [
+        use("Read", {"file_path": "a.py"}, "r"),
+        result("1→x = 1\n2→y = 2", "r"),
+        use(
+            "MultiEdit",
+            {"file_path": "a.py", "edits": [{"old_string": "x = 1\ny = 2", "new_string": "y = 2\nz = 3"}]},
+            "e",
+        ),
+        use("Read", {"file_path": "a.py"}, "s"),
+        result("1→x = 1", "s"),
+    ]
+    found = [p for p in passages(records, Splitter(""), "") if p.origin == FILE]
+    assert [p.stale for p in found] == [frozenset({0}), frozenset()]
+
+
+def test_what_was_removed_is_the_old_text_without_the_new():
+    assert removed_lines({"old_string": "a\nb\n", "new_string": "b"}) == {"a"}
+    assert removed_lines({"edits": [{"old_str": "a", "new_str": "c"}]}) == {"a"}
+    assert removed_lines({"content": "a"}) == set()
+    assert removed_lines("a") == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "origin"),
+    [("Bash", COMMAND), ("mcp__x__run_shell_command", COMMAND), ("apply_patch", EDIT), ("str_replace_editor", EDIT), ("Write", EDIT),
+     ("read_file", READ), ("view", READ), ("TodoWrite", TODO), ("update_plan", TODO), ("Grep", CALL), ("WebSearch", CALL), ("", CALL)],
+)  # fmt: skip
+def test_tools_of_many_harnesses_are_told_by_words_in_their_names(name, origin):
+    assert call_origin(name) == origin
+
+
+def test_the_path_of_a_call_is_found_under_any_known_key():
+    assert call_path({"notebook_path": "a.ipynb"}) == "a.ipynb"
+    assert call_path({"path": "x\ny"}) == ""
+    assert call_path("a.py") == ""
+    assert short_path("/srv/app/a.py", "/srv/app/") == "a.py"
+    assert short_path("/srv/app/a.py", "") == "/srv/app/a.py"
+
+
+def test_all_text_of_an_input_is_read_in_order():
+    assert strings({"a": "x", "b": ["y", {"c": 3, "d": True, "e": None}]}) == ["x", "y", "3"]
+
+
+def test_the_working_directory_is_the_first_that_a_record_names():
+    assert working_directory([record("user", "x")]) == CWD
+    assert working_directory([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "section"),
+    [
+        ("15 tests pass now", RESULTS),
+        ("The build is broken", ERRORS),
+        ("It turns out that x is y", LEARNINGS),
+        ("I read on", WORKLOG),
+    ],
+)
+def test_what_the_model_said_is_told_apart_by_its_words(text, section):
+    (passage,) = passages([record("assistant", text)], Splitter(""), "")
+    assert section_of(passage, text) == section

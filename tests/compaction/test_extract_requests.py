@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mcp_compact.compaction.extract_requests import WHOLE_CHARS, Request, requests, within
+
+
+def count(texts: Sequence[str]) -> list[int]:
+    return [len(text) for text in texts]
+
+
+def said(*messages: str) -> list[str]:
+    return [request.text for request in requests(messages)]
+
+
+def test_a_short_message_is_kept_whole_on_one_line():
+    assert said("fix it\n\nin src/a.py") == ["fix it in src/a.py"]
+    assert said("", "  ") == []
+
+
+def test_of_a_long_message_its_beginning_and_its_instructions_stay():
+    filler = "Some more words about how things are at the moment here in the shop. " * 12
+    made = requests([f"The invoice is off by a cent.\n{filler}\nNever touch migrations/."])
+    assert made[0].text.startswith("The invoice is off by a cent.")
+    assert len(made[0].text) <= WHOLE_CHARS
+    assert Request("Never touch migrations/.", standing=True) in made
+
+
+def test_a_long_beginning_without_a_sentence_end_is_cut_at_a_blank():
+    made = said("word " * 200)
+    assert made[0].endswith("word …")
+    assert len(said("x" * 900)[0]) <= 2 * 200 + 2
+
+
+def test_what_is_said_again_stands_once_where_it_was_said_last():
+    assert said("Never push.", "port the parser to src/b.py", "never push.") == [
+        "port the parser to src/b.py",
+        "never push.",
+    ]
+
+
+def test_old_small_talk_goes_and_the_newest_messages_stay():
+    many = ["run it", "are you sure?", "look at src/a.py", "one", "two", "three", "four"]
+    assert said(*many) == ["look at src/a.py", "one", "two", "three", "four"]
+
+
+def test_instructions_are_the_last_to_go():
+    found = [Request(f"rule {n}", standing=n == 1) for n in range(4)]
+    size = count(["- rule 0\n"])[0]
+    assert within(found, 4 * size, 4 * size, count) == ["rule 1", "rule 3"]
+    assert within(found, 2 * size, 2 * size, count) == ["rule 1"]
+    assert within(found, 0, 0, count) == []
+
+
+def test_together_they_keep_to_the_limit_of_their_section():
+    found = [Request(f"rule {n}", standing=False) for n in range(9)]
+    size = count(["- rule 0\n"])[0]
+    assert within(found, 1000 * size, 2 * size, count) == ["rule 7", "rule 8"]
+
+
+def test_the_first_request_is_kept_before_the_middle_ones():
+    found = [Request(f"rule {n}", standing=False) for n in range(9)]
+    size = count(["- rule 0\n"])[0]
+    assert within(found, 12 * size, 99 * size, count) == ["rule 0", "rule 7", "rule 8"]
