@@ -95,11 +95,7 @@ class SqliteStore:
         return await self._opened.run(operation, *args, **kwargs)
 
     async def append(self, key: SessionKey, batch: Batch, now_ms: int) -> Appended:
-        done = await self.run(operations.append, key, batch, now_ms)
-        # A large import leaves its records to the next searches.
-        if done.new < indexing.BATCH <= await self.run(indexing.waiting):
-            await self.run(indexing.index_batch)
-        return done
+        return await self.run(indexing.append_and_index, key, batch, now_ms)
 
     async def session(self, key: SessionKey) -> SessionRow | None:
         return await self.run(operations.session, key)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from contextlib import suppress
 
 from mcp_compact.adapters.sqlite.connection import BUSY_SECONDS, reading, writing
+from mcp_compact.adapters.sqlite.operations.append import append
 from mcp_compact.adapters.sqlite.operations.rows import WHOLE, record_of_row
 from mcp_compact.adapters.sqlite.operations.searchable import for_index, readable
 from mcp_compact.errors import ServerError
+from mcp_compact.ports.store import Appended, Batch, SessionKey
 
 BATCH = 200
 """Records a batch; a writer fills one in when so many wait."""
@@ -28,19 +31,28 @@ def waiting(conn: sqlite3.Connection) -> int:
 def index_batch(conn: sqlite3.Connection, limit: int = BATCH) -> int:
     """Index the oldest records that wait; how many. Texts are made before the lock is taken."""
     with reading(conn):
-        start = _indexed(conn)
+        start, newest = conn.execute("SELECT indexed_record, last_record FROM archive").fetchone()
         rows = conn.execute(_NEXT, (start, limit)).fetchall()
     texts = [(row[0], for_index(readable(record_of_row(row[1:])))) for row in rows]
+    reached = texts[-1][0] if texts else newest
     with writing(conn):
-        if not texts or _indexed(conn) != start:
+        if _indexed(conn) != start:
             return 0
         # A session may have been deleted meanwhile.
-        there = {
-            row[0] for row in conn.execute("SELECT id FROM record WHERE id > ? AND id <= ?", (start, texts[-1][0]))
-        }
+        there = {row[0] for row in conn.execute("SELECT id FROM record WHERE id > ? AND id <= ?", (start, reached))}
         conn.executemany("INSERT INTO fts (rowid, text) VALUES (?, ?)", [item for item in texts if item[0] in there])
-        conn.execute("UPDATE archive SET indexed_record = ?", (texts[-1][0],))
+        conn.execute("UPDATE archive SET indexed_record = ?", (reached,))
     return len(texts)
+
+
+def append_and_index(conn: sqlite3.Connection, key: SessionKey, batch: Batch, now_ms: int) -> Appended:
+    """`append`, and a batch for the index where one waits; a large import leaves its records to the searches."""
+    done = append(conn, key, batch, now_ms)
+    if done.new < BATCH <= waiting(conn):
+        # What was appended is acknowledged, whatever becomes of the index.
+        with suppress(ServerError):
+            index_batch(conn)
+    return done
 
 
 def catch_up(conn: sqlite3.Connection, seconds: float) -> None:

@@ -16,6 +16,7 @@ from mcp_compact.adapters.sqlite import operations
 from mcp_compact.adapters.sqlite.operations import indexing, searchable
 from mcp_compact.adapters.sqlite.operations.searchable import query_of, readable, snippet
 from mcp_compact.compaction.snapshot import Reach
+from mcp_compact.errors import ServerError
 from mcp_compact.messages.codec import canonical
 from mcp_compact.messages.weights import Weight
 from mcp_compact.ports.store import Found, SearchQuery, SessionKey, Stamp
@@ -296,6 +297,31 @@ def test_two_that_index_at_once_index_each_record_once(path, conn, monkeypatch):
     assert indexing.index_batch(conn) == 0
     assert len(find(conn, "please").hits) == 2
     other.close()
+
+
+def test_an_index_that_cannot_be_filled_does_not_take_back_what_was_appended(conn, monkeypatch):
+    def full(_: Any) -> int:
+        raise ServerError("disk_full", "The disk is full.")
+
+    operations.append(conn, KEY, batch(*dialogue(210)), 1)
+    monkeypatch.setattr(indexing, "index_batch", full)
+    assert indexing.append_and_index(conn, KEY, batch(record("more", "user", "needle")), 2).new == 1
+    monkeypatch.setattr(indexing, "index_batch", damaged)
+    with pytest.raises(ServerError, match="another"):
+        find(conn, "needle")
+    monkeypatch.undo()
+    assert uuids(find(conn, "needle")) == ["more"]
+
+
+def damaged(_: Any) -> int:
+    raise ServerError("store_damaged", "another failure")
+
+
+def test_ids_that_no_record_has_do_not_wait_for_ever(conn):
+    operations.append(conn, KEY, batch(*dialogue(5)), 1)
+    conn.execute("DELETE FROM record WHERE seq > 3")
+    indexing.catch_up(conn, 10)
+    assert indexing.waiting(conn) == 0
 
 
 @pytest.mark.parametrize(
