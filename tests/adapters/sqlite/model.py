@@ -16,7 +16,7 @@ from mcp_compact.messages.live import effective_chain, live_context, live_hash, 
 from mcp_compact.messages.markers import Clearing, ClearKind, Marker, MarkerKind
 from mcp_compact.messages.message import Entry, Record
 from mcp_compact.messages.weights import NOTHING, Weight
-from mcp_compact.ports.store import Committed, NativeBoundary, Prepared
+from mcp_compact.ports.store import Committed, NativeBoundary, Prepared, SessionKey
 from tests.adapters.sqlite.builders import KEY
 
 
@@ -68,7 +68,7 @@ class Model:
         metadata = {**boundary.metadata, "strategy": "native"}
         marker = Marker(
             boundary.uuid, seq, kind, head.seq if head else None, seq, boundary.service, boundary.preserved, cleared,
-            metadata=metadata,
+            metadata=metadata, at_ms=self.archive[seq - 1].at_ms,
         )  # fmt: skip
         self.markers = sorted([*self.markers, marker], key=lambda item: item.seq)
 
@@ -129,6 +129,35 @@ class Model:
         freed = sum((self.freed[item] for items in clearings.values() for item in items), NOTHING)
         return sum((self.weights[record.uuid] for record in (*service, *records)), NOTHING) - freed
 
+    def check_fork(self, conn: sqlite3.Connection, key: SessionKey, up_to: MessageUuid | None) -> None:
+        """A fork is the live context up to a message under numbers of its own, without any marker."""
+        service, rest, clearings = self.live()
+        records = [*service, *rest]
+        if up_to is not None:
+            records = records[: 1 + [record.uuid for record in records].index(up_to)]
+        uuids = [record.uuid for record in records]
+        page = operations.live(conn, key, after=0, limit=10_000, max_bytes=1 << 40)
+        row = operations.session(conn, key)
+        assert page is not None
+        assert row is not None
+        assert [(record.uuid, record.body) for record in page.records] == [(item.uuid, item.body) for item in records]
+        assert {uuid: set(items) for uuid, items in page.clearings.items()} == {
+            uuid: set(items) for uuid, items in clearings.items() if uuid in uuids
+        }
+        freed = sum((self.freed[item] for uuid in uuids for item in clearings.get(uuid, ())), NOTHING)
+        assert row.live_weight == sum((self.weights[uuid] for uuid in uuids), NOTHING) - freed
+        assert row.live_hash == live_hash(
+            [
+                state_hash(at, body_hash(record.body), clearings.get(record.uuid, ()))
+                for at, record in enumerate(records, start=1)
+            ]
+        )
+        assert (row.live_count, row.marker_seq) == (len(records), 0)
+        stored = operations.records(conn, key, after_seq=0, up_to_seq=1 << 40, live_only=False)
+        assert [record.uuid for record in stored] == uuids
+        pure = live_context(stored, ())
+        assert [record.uuid for record in pure.records] == [record.uuid for record in records if record.is_message]
+
     def shares(self) -> dict[int, int]:
         service, records, clearings = self.live()
         return {
@@ -157,8 +186,11 @@ class Model:
         assert row.live_weight == self.weight()
         head = self.head()
         assert row.marker_seq == (head.seq if head else 0)
-        stored = {seq for (seq,) in conn.execute("SELECT seq FROM record WHERE active > 0")}
-        assert stored == self.active
+        stored = conn.execute(
+            "SELECT r.seq FROM record r JOIN session s ON s.id = r.session WHERE s.session_id = ? AND r.active > 0",
+            (KEY.session_id,),
+        )
+        assert {seq for (seq,) in stored} == self.active
         assert operations.markers(conn, KEY) == self.markers
 
     def check_archive(self, conn: sqlite3.Connection) -> None:

@@ -14,12 +14,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from mcp_compact.adapters.sqlite import operations
 from mcp_compact.compaction.plan import Cleared, ClearingPlan, CompactionPlan
 from mcp_compact.compaction.snapshot import Reach, ResultFacts
+from mcp_compact.compaction.snip import SnipPlan
 from mcp_compact.messages.ids import ToolUseId
 from mcp_compact.messages.live import HASH_MODULUS
 from mcp_compact.messages.markers import Clearing, ClearKind, MarkerKind, marker_to_undo
 from mcp_compact.messages.message import Record
-from mcp_compact.messages.weights import Weight
-from mcp_compact.ports.store import Batch, NativeBoundary, Prepared, Stamp
+from mcp_compact.messages.weights import NOTHING, Weight
+from mcp_compact.ports.store import Batch, NativeBoundary, Prepared, SessionKey, Stamp
 from tests.adapters.sqlite.builders import IMAGE, KEY, answer, prepared, record, text, use
 from tests.adapters.sqlite.model import Model, plan_of
 
@@ -42,11 +43,22 @@ class Archive(RuleBasedStateMachine):
         self.late: list[Record] = []
         """Records that a client's boundary named, and that have not come yet."""
         self.old_plans: list[tuple[CompactionPlan, dict[int, int], int]] = []
+        self.forks: list[SessionKey] = []
 
     def teardown(self) -> None:
         self.model.check_archive(self.conn)
+        self._delete_everything()
         self.conn.close()
         shutil.rmtree(self.folder)
+
+    def _delete_everything(self) -> None:
+        """The session first, its forks after it: each keeps its bodies until it goes itself."""
+        for key in (KEY, *self.forks):
+            operations.delete_session(self.conn, key)
+            health = operations.check(self.conn, bodies=True)
+            assert (health.wrong_totals, health.wrong_bodies) == ((), ())
+        assert self.conn.execute("SELECT count(*) FROM body").fetchone() == (0,)
+        assert self.conn.execute("SELECT count(*) FROM record").fetchone() == (0,)
 
     # ---- making records
 
@@ -301,6 +313,68 @@ class Archive(RuleBasedStateMachine):
         self.model.add_committed(self.conn, committed)
         again = operations.commit(self.conn, KEY, plan, Stamp(self.now, (self._uuid("b"),)))
         assert again.reason == "nothing_to_clear"
+
+    @precondition(lambda self: self.model.archive)
+    @rule(start=st.integers(0, 99), number=st.integers(1, 4), stray=st.booleans())
+    def snip(self, start: int, number: int, stray: bool) -> None:
+        """What is live and no service record leaves; everything else that is named is skipped."""
+        snapshot = operations.snapshot(self.conn, KEY, Reach(0, 0, 0))
+        assert snapshot is not None
+        service, records, _ = self.model.live()
+        live = [item.uuid for item in records]
+        asked = live[start % max(1, len(live)) :][:number]
+        others = [*(item.uuid for item in service), self.model.uuids[start % len(self.model.uuids)]] if stray else []
+        plan = SnipPlan(snapshot.base, (*asked, *others), NOTHING, 0, 0)
+        committed = operations.commit(self.conn, KEY, plan, Stamp(self.now, (self._uuid("b"),)))
+        own = {item.uuid for item in service}
+        expected = [uuid for uuid in live if uuid in {*asked, *others} and uuid not in own]
+        if not expected:
+            assert committed.reason == "nothing_to_snip"
+            return
+        assert committed.marker is not None
+        assert list(committed.marker.snipped) == expected
+        self.model.add_committed(self.conn, committed)
+        again = operations.commit(self.conn, KEY, plan, Stamp(self.now, (self._uuid("b"),)))
+        assert again.reason == "base_changed"
+
+    @precondition(lambda self: self.model.archive and len(self.forks) < 3)
+    @rule(pick=st.integers(0, 99), whole=st.booleans(), go_on=st.booleans())
+    def fork(self, pick: int, whole: bool, go_on: bool) -> None:
+        """The invariant after each step says that the session itself is as it was."""
+        service, records, _ = self.model.live()
+        live = [item.uuid for item in (*service, *records)]
+        up_to = None if whole or not live else live[pick % len(live)]
+        key = SessionKey("local", self._uuid("fork"))
+        number = operations.fork_session(self.conn, KEY, key, up_to, self.now)
+        assert number == (live.index(up_to) + 1 if up_to is not None else len(live))
+        self.model.check_fork(self.conn, key, up_to)
+        if go_on:
+            uuid = self._uuid("f")
+            operations.append(self.conn, key, Batch((prepared(record(uuid, "user", "here")),)), self.now)
+            page = operations.live(self.conn, key, after=0, limit=10_000, max_bytes=1 << 40)
+            assert page is not None
+            assert [item.uuid for item in page.records] == [*live[:number], uuid]
+        self.forks.append(key)
+
+    @precondition(lambda self: self.forks)
+    @rule()
+    def delete_a_fork(self) -> None:
+        assert operations.session(self.conn, self.forks[-1]) is not None
+        operations.delete_session(self.conn, self.forks.pop())
+        assert operations.check(self.conn, bodies=True).wrong_bodies == ()
+
+    @precondition(lambda self: self.model.archive)
+    @rule(tokens=st.integers(0, 300), texts=st.integers(0, 3), number=st.integers(1, 4))
+    def read_as_it_was(self, tokens: int, texts: int, number: int) -> None:
+        """What is merely appended makes no difference to a reading up to what was there."""
+        reach = Reach(tokens, texts, tokens * 2)
+        before = operations.snapshot(self.conn, KEY, reach)
+        assert before is not None
+        for at in range(number):
+            role = ("user", "assistant")[at % 2]
+            content = "go on" if role == "user" else [text("yes"), use(self._uuid("p"))]
+            self._append([prepared(record(self._uuid("p"), role, content))])
+        assert operations.snapshot(self.conn, KEY, reach, up_to_seq=before.base.last_seq) == before
 
     def _check_clearable(self, facts: Any) -> None:
         """Exactly the uncleared live results, of each call the last."""

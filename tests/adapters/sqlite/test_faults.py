@@ -12,12 +12,23 @@ import pytest
 from mcp_compact.adapters.sqlite import operations
 from mcp_compact.adapters.sqlite.connection import ArchiveConnection
 from mcp_compact.adapters.sqlite.migrations import migrate
+from mcp_compact.adapters.sqlite.operations import indexing
 from mcp_compact.compaction.plan import Cleared, ClearingPlan, MemoryUpdate
-from mcp_compact.compaction.snapshot import Reach
+from mcp_compact.compaction.snapshot import Base, Reach
+from mcp_compact.compaction.snip import SnipPlan
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.markers import Clearing, ClearKind
 from mcp_compact.messages.weights import NOTHING, Weight
-from mcp_compact.ports.store import Batch, NativeBoundary, SessionFacts, SourcePosition, Stamp
+from mcp_compact.ports.store import (
+    Batch,
+    NativeBoundary,
+    Pending,
+    Registered,
+    SessionFacts,
+    SessionKey,
+    SourcePosition,
+    Stamp,
+)
 from tests.adapters.sqlite.builders import KEY, batch, dialogue, prepared, record
 from tests.adapters.sqlite.model import plan_of
 
@@ -33,6 +44,8 @@ TABLES = (
     "cleared",
     "ledger",
     "memory",
+    "pin",
+    "pending",
     "conflict",
     "source",
     "archive",
@@ -122,6 +135,34 @@ def _note(conn: sqlite3.Connection) -> None:
     operations.note(conn, KEY, decline="gain_too_small", attempt="x")
 
 
+def _snip(conn: sqlite3.Connection) -> object:
+    base = _base(conn)
+    plan = SnipPlan(base, (MessageUuid("r20"), MessageUuid("r23"), MessageUuid("r24")), NOTHING, 0, 0)
+    return operations.commit(conn, KEY, plan, Stamp(5, ("x2",)))
+
+
+def _fork(conn: sqlite3.Connection) -> object:
+    return operations.fork_session(conn, KEY, SessionKey("local", "fork"), MessageUuid("r23"), 5)
+
+
+def _register(conn: sqlite3.Connection) -> object:
+    return operations.register(conn, KEY, Registered("plan", "", "step 2"), 5)
+
+
+def _put_pending(conn: sqlite3.Connection) -> object:
+    return operations.put_pending(conn, Pending("c2", KEY, "{}", _base(conn), 200, 300))
+
+
+def _delete(conn: sqlite3.Connection) -> object:
+    return operations.delete_session(conn, KEY)
+
+
+def _base(conn: sqlite3.Connection) -> Base:
+    snapshot = operations.snapshot(conn, KEY, Reach(0, 0, 0))
+    assert snapshot is not None
+    return snapshot.base
+
+
 def prepare_archive(path: Path) -> StoppingConnection:
     """An archive with records, a boundary and a clearing, on a connection that can be stopped."""
     conn = StoppingConnection(str(path), isolation_level=None)
@@ -129,10 +170,28 @@ def prepare_archive(path: Path) -> StoppingConnection:
     operations.append(conn, KEY, batch(*dialogue(20)), 1)
     _compact(conn)
     operations.append(conn, KEY, batch(*dialogue(6, 20)), 2)
+    operations.register(conn, KEY, Registered("plan", "", "step 1"), 3)
+    operations.put_pending(conn, Pending("c", KEY, "{}", _base(conn), 10, 100))
+    indexing.index_batch(conn)
     return conn
 
 
-@pytest.mark.parametrize("operation", [_append, _compact_again, _clear, _undo, _write_memory, _note])
+@pytest.mark.parametrize(
+    "operation",
+    [
+        _append,
+        _compact_again,
+        _clear,
+        _snip,
+        _undo,
+        _write_memory,
+        _note,
+        _fork,
+        _register,
+        _put_pending,
+        _delete,
+    ],
+)
 def test_an_operation_that_is_stopped_at_any_statement_leaves_nothing(
     tmp_path, operation: Callable[[sqlite3.Connection], object]
 ):
@@ -151,7 +210,7 @@ def test_an_operation_that_is_stopped_at_any_statement_leaves_nothing(
         else:
             break
     conn.left = None
-    assert stops > 3
+    assert stops > 2
     assert everything(conn) != before
     assert operations.check(conn, bodies=True).wrong_totals == ()
     conn.close()

@@ -18,11 +18,12 @@ from mcp_compact.adapters.memory_store import open_memory_store
 from mcp_compact.adapters.sqlite import connection, operations
 from mcp_compact.adapters.sqlite.operations import indexing
 from mcp_compact.adapters.sqlite.store import OneHopConnection, SqliteStore, open_store
-from mcp_compact.compaction.snapshot import Reach
+from mcp_compact.compaction.snapshot import Reach, Snapshot
+from mcp_compact.compaction.snip import SnipPlan
 from mcp_compact.errors import ServerError
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
-from mcp_compact.messages.weights import Weight
-from mcp_compact.ports.store import SearchQuery, Stamp, Store
+from mcp_compact.messages.weights import NOTHING, Weight
+from mcp_compact.ports.store import Pending, Registered, SearchQuery, SessionFacts, SessionKey, Stamp, Store
 from tests.adapters.sqlite.builders import KEY, batch, dialogue, record
 from tests.adapters.sqlite.model import plan_of
 
@@ -71,7 +72,30 @@ async def use_every_method(store: Store) -> None:
     assert len(await store.records(KEY, after_seq=3, up_to_seq=9, live_only=True)) == 6
     assert await store.newest_message(KEY) == "r29"
     assert await store.match_prefix(KEY, [b"x"]) == 0
+    await use_what_is_kept_beside_the_records(store, snapshot)
     assert (await store.search("local", SearchQuery("please"))).hits
+
+
+async def use_what_is_kept_beside_the_records(store: Store, earlier: Snapshot) -> None:
+    waiting = Pending("c", KEY, '{"trigger": "agent"}', earlier.base, 8, 100)
+    await store.put_pending(waiting)
+    assert await store.pending("local", "c") == waiting
+    assert [await store.use_pending("local", "c", 9) for _ in range(2)] == [True, False]
+    await store.register(KEY, Registered("plan", "", "step 1"), 9)
+    assert [item.text for item in await store.registered(KEY)] == ["step 1"]
+    assert await store.unregister(KEY, "plan", "")
+    now = await store.snapshot(KEY, Reach(100, 1, 300))
+    assert now is not None
+    await store.append(KEY, batch(record("later", "user", "go on")), 9)
+    assert await store.snapshot(KEY, Reach(100, 1, 300), up_to_seq=now.base.last_seq) == now
+    snip = SnipPlan(now.base, (MessageUuid("r20"),), NOTHING, 0, 0)
+    assert (await store.commit(KEY, snip, Stamp(9, ("x",)))).marker is not None
+    assert (await store.undo(KEY, Stamp(9, ("u2",)))).marker is not None
+    other = SessionKey("local", "other")
+    assert await store.create_session(other, SessionFacts(title="t"), 10)
+    assert await store.delete_session(other) == 0
+    assert await store.fork_session(KEY, other, MessageUuid("r20"), 11) == 21
+    assert await store.delete_session(other) == 21
 
 
 async def test_200_records_that_wait_are_indexed_by_the_next_append(path):

@@ -148,6 +148,38 @@ def test_facts_replace_only_what_they_name(conn):
     assert (row.agent_id, row.parent_session_id, row.created_ms, row.updated_ms) == ("a", "p", 1, 2)
 
 
+def test_a_server_in_another_working_directory_does_not_move_a_session(conn):
+    imported = replace(prepared(record("a", "user", "x")), content_hash=b"")
+    operations.append(conn, KEY, batch(imported, title="first", cwd="/home", owner="client"), 1)
+    operations.append(conn, KEY, batch(record("b", "user", "y"), title="second", cwd="/server", owner="loop"), 2)
+    row = operations.session(conn, KEY)
+    assert row is not None
+    assert (row.title, row.cwd, row.owner) == ("first", "/home", "client")
+
+
+@pytest.mark.parametrize("how", ["records", "position"])
+def test_an_import_may_bring_a_better_title_and_nothing_else_of_the_kind(conn, how):
+    operations.append(conn, KEY, batch(record("a", "user", "x"), title="first", cwd="/home", owner="client"), 1)
+    imported = batch(
+        replace(prepared(record("b", "user", "y")), content_hash=b""), title="second", cwd="/w", owner="loop"
+    )
+    if how == "position":
+        imported = replace(imported, records=(), position=SourcePosition("f", 1, 1, 1, "h"))
+    operations.append(conn, KEY, imported, 2)
+    operations.append(conn, KEY, replace(imported, facts=SessionFacts(title="")), 3)
+    row = operations.session(conn, KEY)
+    assert row is not None
+    assert (row.title, row.cwd, row.owner) == ("second", "/home", "client")
+
+
+def test_what_a_session_was_never_told_is_filled_in_by_any_batch(conn):
+    operations.create_session(conn, KEY, SessionFacts(), 1)
+    operations.append(conn, KEY, batch(record("a", "user", "x"), title="t", cwd="/w", owner="loop"), 2)
+    row = operations.session(conn, KEY)
+    assert row is not None
+    assert (row.title, row.cwd, row.owner) == ("t", "/w", "loop")
+
+
 def test_a_number_that_no_store_holds_is_refused_by_name(conn):
     with pytest.raises(CallerError, match="context_window is 9223372036854775808"):
         operations.append(conn, KEY, batch(context_window=2**63), 1)

@@ -17,11 +17,12 @@ from mcp_compact.adapters.sqlite.migrations import migrate
 from mcp_compact.adapters.sqlite.operations import indexing
 from mcp_compact.compaction.plan import Cleared, ClearingPlan
 from mcp_compact.compaction.snapshot import Base, Instruction, Reach, Snapshot
+from mcp_compact.compaction.snip import SnipPlan
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.markers import Clearing, ClearKind
 from mcp_compact.messages.weights import NOTHING, OPENAI, Weight
-from mcp_compact.ports.store import Batch, NativeBoundary, SearchQuery, SessionKey, Stamp
+from mcp_compact.ports.store import Batch, NativeBoundary, Pending, Registered, SearchQuery, SessionKey, Stamp
 from tests.adapters.sqlite.builders import KEY, answer, batch, dialogue, prepared, record, text, use
 from tests.adapters.sqlite.model import plan_of, read_in_pages
 
@@ -321,6 +322,98 @@ class Noting(ArchiveConnection):
         return super().execute(*args)
 
 
+# ---- as it was
+
+
+@pytest.fixture
+def told(conn: sqlite3.Connection) -> sqlite3.Connection:
+    """Thirty records, two instructions and a tool among them, compacted and gone on with."""
+    items = [prepared(item) for item in dialogue(30)]
+    items[0] = replace(items[0], instructions=("always use tabs",), tools=("early",))
+    items[20] = replace(items[20], instructions=("never push",))
+    operations.append(conn, KEY, batch(*items, model="gpt-5"), 1)
+    snapshot = snapshot_of(conn, Reach(100, 2, 300))
+    operations.commit(conn, KEY, plan_of(snapshot, snapshot.tail, Weight(9, 0, 0, 1)), Stamp(1, ("b", "s")))
+    operations.append(conn, KEY, batch(*dialogue(5, 30)), 2)
+    return conn
+
+
+def as_it_was(conn: sqlite3.Connection, seq: int) -> Snapshot:
+    snapshot = operations.snapshot(conn, KEY, ALL, up_to_seq=seq)
+    assert snapshot is not None
+    return snapshot
+
+
+def test_a_reading_up_to_a_record_knows_nothing_newer(told):
+    before = snapshot_of(told, ALL)
+    newer = [
+        prepared(record("n1", "user", "more"), instructions=["ask first"], tools=["late"]),
+        prepared(record("n2", "assistant", [use("tn")])),
+        prepared(record("n3", "user", [answer("tn")])),
+    ]
+    operations.append(told, KEY, batch(*newer), 3)
+    assert as_it_was(told, before.base.last_seq) == before
+    assert snapshot_of(told, ALL) != before
+    assert as_it_was(told, 1 << 40) == snapshot_of(told, ALL)
+
+
+def test_an_instruction_that_was_said_again_is_read_where_it_was_said_first(told):
+    before = snapshot_of(told, ALL)
+    operations.append(told, KEY, batch(prepared(record("n1", "user", "x"), instructions=["always use tabs"])), 3)
+    found = as_it_was(told, before.base.last_seq)
+    assert set(found.instructions) == set(before.instructions)
+    assert Instruction(1, "always use tabs") in found.instructions
+
+
+@pytest.mark.parametrize("what", ["boundary", "clearing", "snip"])
+def test_a_newer_marker_shows_in_the_base(told, what):
+    before = snapshot_of(told, ALL)
+    plan: Any = plan_of(before, before.tail[-3:], Weight(9, 0, 0, 1))
+    if what == "snip":
+        plan = SnipPlan(before.base, (before.tail[-1].uuid,), NOTHING, 0, 0)
+    if what == "clearing":
+        cleared = [Cleared(Clearing(ClearKind.RESULT, item.uuid, item.block), NOTHING) for item in before.results]
+        plan = ClearingPlan(before.base, tuple(cleared), 0, 0)
+    assert operations.commit(told, KEY, plan, Stamp(3, ("b2", "s2"))).marker is not None
+    found = as_it_was(told, before.base.last_seq)
+    assert found == snapshot_of(told, ALL)
+    assert found.base.marker_seq != before.base.marker_seq
+
+
+def test_an_undo_since_shows_in_the_base_too(told):
+    before = snapshot_of(told, ALL)
+    operations.undo(told, KEY, Stamp(3, ("u",)))
+    assert as_it_was(told, before.base.last_seq).base.marker_seq != before.base.marker_seq
+
+
+def test_a_rewind_since_shows_in_the_hash(told):
+    before = snapshot_of(told, ALL)
+    operations.append(told, KEY, batch(record("other", "user", "another way", parent="r31")), 3)
+    assert as_it_was(told, before.base.last_seq).base.live_hash != before.base.live_hash
+
+
+def test_a_reading_as_it_was_costs_what_was_appended_since_and_no_more():
+    """Steps of SQLite's machine, which do not depend on the computer."""
+
+    def steps(number: int) -> int:
+        conn = operations.connect(":memory:")
+        operations.append(conn, KEY, batch(*dialogue(number)), 1)
+        operations.append(conn, KEY, batch(*dialogue(10, number)), 2)
+        taken = 0
+
+        def count() -> int:
+            nonlocal taken
+            taken += 1
+            return 0
+
+        conn.set_progress_handler(count, 20)
+        operations.snapshot(conn, KEY, Reach(100, 2, 300), up_to_seq=number)
+        conn.close()
+        return taken
+
+    assert steps(3000) < 1.2 * steps(300)
+
+
 def test_no_statement_walks_over_a_session_or_sorts_one():
     """Where SQLite would take a session's index by the session alone, its cost would grow with the archive."""
     conn = Noting(":memory:", isolation_level=None)
@@ -365,7 +458,15 @@ def _use(conn: sqlite3.Connection) -> None:
         conn, KEY, batch(record("later", "user", "s"), record("y", "assistant", [use("t51")], message_id="m1")), 4
     )
     operations.undo(conn, KEY, Stamp(2, ("u",)))
-    snapshot_of(conn, ALL)
+    base = snapshot_of(conn, ALL).base
+    operations.snapshot(conn, KEY, ALL, up_to_seq=base.last_seq - 1)
+    snip = SnipPlan(base, (MessageUuid("y"), MessageUuid("x")), NOTHING, 0, 0)
+    assert operations.commit(conn, KEY, snip, Stamp(2, ("z",))).marker is not None
+    operations.put_pending(conn, Pending("c", KEY, "{}", base, 1, 2))
+    operations.pending(conn, "local", "c")
+    operations.use_pending(conn, "local", "c", 1)
+    operations.register(conn, KEY, Registered("plan", "", "x"), 1)
+    operations.unregister(conn, KEY, "plan", "")
     live = operations.clearable(conn, KEY)
     assert live is not None
     read_in_pages(conn, 5)
