@@ -11,10 +11,11 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mcp_compact.adapters.sqlite.operations.encoding import ids_of, json_list
+from mcp_compact.adapters.sqlite.operations.encoding import ids_of, json_list, json_value
 from mcp_compact.adapters.sqlite.operations.rows import CHAIN, MESSAGE, Narrow
 from mcp_compact.adapters.sqlite.operations.state import Session
 from mcp_compact.adapters.sqlite.operations.writing_rows import reserve_ids
+from mcp_compact.messages.codec import body_hash, well_formed
 
 # What differs in the copy of a row: all other columns are the same.
 _RECORD = {
@@ -117,17 +118,29 @@ def _needs(rows: tuple[Narrow, ...]) -> list[int]:
 
 
 def _copy_ledger(conn: sqlite3.Connection, fork: Fork) -> None:
-    """Instructions and tools of the records, and those still in force of records that left; these get number 0."""
+    """Instructions and tools of the records, and those still in force of records that left; these get number 0.
+
+    The fork has no boundary of its own: tools that the last one tells of are noted too.
+    """
     places = {row.seq: at for at, row in enumerate(fork.rows, start=1)}
     floor = fork.old.base_seq if fork.old.natives else 0
     rows = conn.execute(_LEDGER, {"session": fork.old.id, "floor": floor, "cut": fork.cut}).fetchall()
+    noted: list[tuple[object, ...]] = []
     for kind, digest, first, last, text, in_force in rows:
         found = [places[seq] for seq in (first, last) if seq in places]
         if found or in_force or kind == "tool":
-            conn.execute(
-                "INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?)",
-                (fork.new.id, kind, digest, min(found, default=0), max(found, default=0), text),
-            )
+            noted.append((fork.new.id, kind, digest, min(found, default=0), max(found, default=0), text))
+    noted += [(fork.new.id, "tool", body_hash(name.encode()), 0, 0, name) for name in _told_tools(conn, fork.old)]
+    conn.executemany("INSERT OR IGNORE INTO ledger VALUES (?, ?, ?, ?, ?, ?)", noted)
+
+
+def _told_tools(conn: sqlite3.Connection, old: Session) -> list[str]:
+    """Names of tools that the last boundary tells of; a client's own may hold anything there."""
+    row = conn.execute(
+        "SELECT metadata FROM marker WHERE session = ? AND seq = ?", (old.id, old.boundary_seq)
+    ).fetchone()
+    told = json_value(row[0]).get("preCompactDiscoveredTools") if row else None
+    return [well_formed(name) for name in told if isinstance(name, str)] if isinstance(told, list) else []
 
 
 def _copy_memory(conn: sqlite3.Connection, fork: Fork) -> None:

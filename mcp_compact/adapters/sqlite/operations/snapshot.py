@@ -9,7 +9,7 @@ from mcp_compact.adapters.sqlite.connection import reading
 from mcp_compact.adapters.sqlite.operations import state
 from mcp_compact.adapters.sqlite.operations.clearable import RESULT, result_facts
 from mcp_compact.adapters.sqlite.operations.encoding import json_list
-from mcp_compact.adapters.sqlite.operations.live import live_rows, live_weight, service_rows, total
+from mcp_compact.adapters.sqlite.operations.live import appended_rows, live_rows, live_weight, service_rows, total
 from mcp_compact.adapters.sqlite.operations.memory import memory_of
 from mcp_compact.adapters.sqlite.operations.rows import Narrow, entry_of_row, whole_record
 from mcp_compact.adapters.sqlite.operations.state import Session
@@ -42,7 +42,7 @@ def _step_back(conn: sqlite3.Connection, session: Session, up_to_seq: int) -> No
     """Take what was appended since off the row (in memory only)."""
     if session.marker_seq > up_to_seq or session.last_seq <= up_to_seq:
         return
-    session.totals -= total(conn, session.id, live_rows(conn, session, after=up_to_seq))
+    session.totals -= total(conn, session.id, appended_rows(conn, session, up_to_seq))
     session.last_seq = up_to_seq
 
 

@@ -16,7 +16,9 @@ from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.markers import Clearing, ClearKind
 from mcp_compact.messages.weights import NOTHING, Weight
 from mcp_compact.ports.store import (
+    Batch,
     LivePage,
+    NativeBoundary,
     Pending,
     Registered,
     SearchQuery,
@@ -272,6 +274,14 @@ def test_instructions_and_tools_come_along_also_from_before_the_boundary(talk):
     whole = snapshot_of(talk, SessionKey("local", "whole"))
     assert {item.text for item in whole.instructions} == {"always use tabs", "never push", "ask first"}
     assert whole.discovered_tools == ("early", "late")
+
+
+def test_tools_that_a_clients_boundary_tells_of_come_along(conn):
+    native = NativeBoundary(MessageUuid("n"), (), (), {"preCompactDiscoveredTools": ["b", "a", "b", 7, "\ud800"]})
+    items = (prepared(record("a", "user", "x"), tools=["a"]), prepared(record("n", "system", None, type="system")))
+    operations.append(conn, KEY, Batch(items, boundaries=(native,)), 1)
+    fork(conn)
+    assert snapshot_of(conn, FORK).discovered_tools == ("a", "b", "\ufffd")
 
 
 def test_instructions_of_rewound_prompts_stay_behind(conn):
