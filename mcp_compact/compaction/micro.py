@@ -13,7 +13,6 @@ Large results, results that a later one stands for, and inputs come to these whe
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from typing import TypeAlias
 
@@ -30,7 +29,7 @@ from mcp_compact.compaction.plan import Cleared, ClearingPlan, Declined
 from mcp_compact.compaction.policy import MicroPolicy, levels
 from mcp_compact.compaction.snapshot import MediaFacts, ResultFacts
 from mcp_compact.messages.markers import Clearing, ClearKind
-from mcp_compact.messages.weights import NOTHING, Family, Weight
+from mcp_compact.messages.weights import Family, Weight, total_weight
 
 __all__ = ["MINUTE_MS", "Clearable", "MicroMode", "MicroRequest", "is_compactable", "plan_clearing"]
 
@@ -42,7 +41,7 @@ def plan_clearing(live: Clearable, request: MicroRequest, policy: MicroPolicy) -
     """What would be cleared; where nothing is, an empty plan and why."""
     known = results_of(live, request, policy)
     chosen = known.chosen()
-    results = [_placed(result) for result in chosen if live.family.frees(result.weight - result.cleared_weight)]
+    results = [_placed(result, freed) for result in chosen if live.family.frees(freed := _gain(result))]
     inputs = _inputs(live.family, policy, chosen, known)
     media = _large_media(live, request, policy, {place for place, _ in results})
     items = _in_order([*results, *inputs, *media])
@@ -65,15 +64,19 @@ def _in_order(placed: Iterable[_Placed]) -> tuple[Cleared, ...]:
     return tuple(item for _, item in sorted(placed, key=lambda pair: pair[0]))
 
 
-def _freed(live: Clearable, items: Iterable[Cleared]) -> int:
+def _freed(live: Clearable, items: Sequence[Cleared]) -> int:
     """Tokens that the live context loses."""
-    freed = sum((item.freed for item in items), NOTHING)
+    freed = total_weight([item.freed for item in items])
     return live.family.tokens(live.live_weight) - live.family.tokens(live.live_weight - freed)
 
 
-def _placed(result: ResultFacts) -> _Placed:
+def _gain(result: ResultFacts) -> Weight:
+    return result.weight - result.cleared_weight
+
+
+def _placed(result: ResultFacts, freed: Weight) -> _Placed:
     place = Clearing(ClearKind.RESULT, result.uuid, result.block, None, result.tool_use_id)
-    return place_of(result), Cleared(place, result.weight - result.cleared_weight, result.tool)
+    return place_of(result), Cleared(place, freed, result.tool)
 
 
 # ---------------------------------------------------------------- inputs and media
@@ -157,9 +160,7 @@ def _too_little(freed: int, policy: MicroPolicy) -> Declined | None:
 
 
 def _by_tool(items: Sequence[Cleared], family: Family) -> tuple[tuple[str, int, int], ...]:
-    count: Counter[str] = Counter()
-    freed: dict[str, Weight] = {}
+    freed: dict[str, list[Weight]] = {}
     for item in items:
-        count[item.tool] += 1
-        freed[item.tool] = freed.get(item.tool, NOTHING) + item.freed
-    return tuple((tool, number, family.tokens(freed[tool])) for tool, number in sorted(count.items()))
+        freed.setdefault(item.tool, []).append(item.freed)
+    return tuple((tool, len(each), family.tokens(total_weight(each))) for tool, each in sorted(freed.items()))

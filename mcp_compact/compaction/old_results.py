@@ -16,7 +16,7 @@ from mcp_compact.compaction.micro_request import (
 )
 from mcp_compact.compaction.policy import MicroPolicy
 from mcp_compact.compaction.snapshot import ResultFacts
-from mcp_compact.compaction.superseded import superseded
+from mcp_compact.compaction.superseded import looks_at_later, superseded
 from mcp_compact.messages.weights import NOTHING
 
 MINUTE_MS = 60_000
@@ -35,9 +35,12 @@ class Results:
     free: Sequence[ResultFacts]
     """Of them those that no rule keeps: not the newest ones, nor those that no answer has followed yet."""
 
-    def chosen(self) -> list[ResultFacts]:
+    def chosen(self) -> Sequence[ResultFacts]:
         """What the call is about, whether or not clearing it frees anything."""
-        chosen = {place_of(result) for result in (*self._by_mode(), *self._too_large())}
+        old, too_large = self._by_mode(), self._too_large()
+        if not too_large and not looks_at_later(self.policy):
+            return old
+        chosen = {place_of(result) for result in (*old, *too_large)}
         outdated = superseded(self.live.results, chosen, self.policy)
         chosen |= outdated & {place_of(result) for result in self.free}
         return [result for result in self.ours if place_of(result) in chosen]

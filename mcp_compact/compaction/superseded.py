@@ -52,6 +52,11 @@ class _Later:
                 ranges.append(given.lines)
 
 
+def looks_at_later(policy: MicroPolicy) -> bool:
+    """Is a switch on that compares results with later ones?"""
+    return policy.clear_outdated_reads or policy.clear_repeated_calls
+
+
 def superseded(
     results: Sequence[ResultFacts], leaving: Container[tuple[int, int]], policy: MicroPolicy
 ) -> set[tuple[int, int]]:
@@ -61,7 +66,7 @@ def superseded(
     A file that was written is another one, whatever becomes of the call that wrote it.
     """
     found: set[tuple[int, int]] = set()
-    if not (policy.clear_outdated_reads or policy.clear_repeated_calls):
+    if not looks_at_later(policy):
         return found
     later = _Later()
     for result in reversed(results):

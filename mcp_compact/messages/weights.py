@@ -74,6 +74,16 @@ class Weight:
 NOTHING = Weight()
 
 
+def total_weight(weights: Sequence[Weight]) -> Weight:
+    """The sum of many weights, without a new one for each step."""
+    return Weight(
+        sum([weight.units for weight in weights]),
+        sum([weight.results for weight in weights]),
+        sum([weight.media for weight in weights]),
+        sum([weight.messages for weight in weights]),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Family:
     """How a family of models counts: factor on the units in thousandths, tokens a result, tokens a message."""

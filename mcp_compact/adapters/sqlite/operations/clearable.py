@@ -18,8 +18,8 @@ from mcp_compact.ports.store import SessionKey
 
 # What a result weighs now: an image in it may have been cleared by itself.
 _GONE = (
-    "coalesce((SELECT sum(c.{of}) FROM cleared c WHERE c.session = t.session AND c.seq = t.seq AND c.block = t.block "
-    "AND c.part >= 0 AND c.in_effect = 1), 0)"
+    "iif(t.media = 0, 0, coalesce((SELECT sum(c.{of}) FROM cleared c WHERE c.session = t.session AND c.seq = t.seq "
+    "AND c.block = t.block AND c.part >= 0 AND c.in_effect = 1), 0))"
 )
 UNITS_NOW = "t.units - " + _GONE.format(of="units")
 MEDIA_NOW = "t.media - " + _GONE.format(of="media")

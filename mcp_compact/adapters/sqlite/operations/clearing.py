@@ -3,69 +3,110 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from mcp_compact.adapters.sqlite.operations.chain import seq_of
 from mcp_compact.adapters.sqlite.operations.clearable import MEDIA_NOW, UNITS_NOW
 from mcp_compact.adapters.sqlite.operations.encoding import json_list, safe_id, safe_id_or_none
+from mcp_compact.adapters.sqlite.operations.live import clearing_of
 from mcp_compact.compaction.plan import Cleared
 from mcp_compact.messages.markers import Clearing, ClearKind
+from mcp_compact.messages.weights import Weight, total_weight
 
 _INSERT = "INSERT OR IGNORE INTO cleared VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
-def insert(conn: sqlite3.Connection, session: int, marker: int, cleared: Sequence[Cleared]) -> list[Clearing]:
-    """Write the clearings of a marker, not in effect yet; those that were written.
+class Written(NamedTuple):
+    """The clearings that a marker wrote, what they free, and those in effect on their records before, by seq."""
+
+    places: list[tuple[int, Clearing]]
+    freed: Weight
+    before: dict[int, list[Clearing]]
+
+    @property
+    def cleared(self) -> tuple[Clearing, ...]:
+        return tuple(place for _, place in self.places)
+
+    def after(self) -> dict[int, list[Clearing]]:
+        """What is in effect on each record that was touched, once the marker counts."""
+        found: dict[int, list[Clearing]] = {}
+        for seq, place in self.places:
+            found.setdefault(seq, list(self.before.get(seq, ()))).append(place)
+        return found
+
+
+def insert(
+    conn: sqlite3.Connection, session: int, marker: int, cleared: Sequence[Cleared], seqs: Mapping[str, int]
+) -> Written:
+    """Write the clearings of a marker, not in effect yet.
 
     What is cleared already, by itself or with the result that it is a part of, is left out, and so is
-    what names no record of the session: twice is once.
+    what names none of the records whose seqs are given: twice is once.
     """
-    written: list[Clearing] = []
-    whole: set[tuple[int, int]] = set()
+    before = in_effect(conn, session, seqs.values())
+    taken = {(seq, place.block, place.part, place.kind) for seq, places in before.items() for place in places}
+    whole = {(seq, block) for seq, block, _, kind in taken if kind is ClearKind.RESULT}
+    written: list[tuple[int, Clearing]] = []
+    rows: list[tuple[object, ...]] = []
+    freed: list[Weight] = []
     # Results first: the parts of a result go with it.
     for item in sorted(cleared, key=lambda item: item.clearing.kind is not ClearKind.RESULT):
         place = item.clearing
-        seq = seq_of(conn, session, safe_id(place.uuid))
+        seq = seqs.get(safe_id(place.uuid))
         if seq is None or (place.part is not None and (seq, place.block) in whole):
             continue
-        if not _is_cleared(conn, session, seq, place) and _write(conn, session, marker, seq, item):
-            written.append(place)
-            if place.kind is ClearKind.RESULT:
-                whole.add((seq, place.block))
-    return written
+        named = (seq, place.block, place.part, place.kind)
+        if named in taken:
+            continue
+        taken.add(named)
+        if place.kind is ClearKind.RESULT:
+            whole.add((seq, place.block))
+        written.append((seq, place))
+        freed.append(item.freed)
+        rows.append(_row(session, marker, seq, item))
+    conn.executemany(_INSERT, rows)
+    return Written(written, total_weight(freed), before)
 
 
-def _write(conn: sqlite3.Connection, session: int, marker: int, seq: int, item: Cleared) -> bool:
-    """False for a place that the same plan names twice."""
-    place, freed = item.clearing, item.freed
-    done = conn.execute(
-        _INSERT,
-        (
-            session,
-            seq,
-            place.block,
-            -1 if place.part is None else place.part,
-            place.kind.value,
-            marker,
-            safe_id_or_none(place.tool_use_id),
-            freed.units,
-            freed.results,
-            freed.media,
-            freed.messages,
-            0,
-        ),
+def seqs_of(conn: sqlite3.Connection, session: int, cleared: Sequence[Cleared]) -> dict[str, int]:
+    """Where the session holds the records that clearings name, by their stored uuids."""
+    uuids = {safe_id(item.clearing.uuid) for item in cleared}
+    rows = conn.execute(
+        "SELECT uuid, seq FROM record WHERE session = ? AND uuid IN (SELECT value FROM json_each(?))",
+        (session, json_list(uuids)),
     )
-    return done.rowcount > 0
+    return dict(rows.fetchall())
 
 
-def _is_cleared(conn: sqlite3.Connection, session: int, seq: int, place: Clearing) -> bool:
-    part = -1 if place.part is None else place.part
-    row = conn.execute(
-        "SELECT 1 FROM cleared WHERE session = ? AND seq = ? AND block = ? AND in_effect = 1 "
-        "AND ((part = ? AND kind = ?) OR (? >= 0 AND kind = 'result'))",
-        (session, seq, place.block, part, place.kind.value, part),
-    ).fetchone()
-    return row is not None
+def in_effect(conn: sqlite3.Connection, session: int, seqs: Iterable[int]) -> dict[int, list[Clearing]]:
+    """The clearings in effect on some records, by seq: kinds and places, without the ids."""
+    rows = conn.execute(
+        "SELECT seq, kind, block, part FROM cleared WHERE session = ? "
+        "AND seq IN (SELECT value FROM json_each(?)) AND in_effect = 1",
+        (session, json_list(seqs)),
+    )
+    found: dict[int, list[Clearing]] = {}
+    for seq, kind, block, part in rows:
+        found.setdefault(seq, []).append(clearing_of(kind, "", block, part, None))
+    return found
+
+
+def _row(session: int, marker: int, seq: int, item: Cleared) -> tuple[object, ...]:
+    place, freed = item.clearing, item.freed
+    return (
+        session,
+        seq,
+        place.block,
+        -1 if place.part is None else place.part,
+        place.kind.value,
+        marker,
+        safe_id_or_none(place.tool_use_id),
+        freed.units,
+        freed.results,
+        freed.media,
+        freed.messages,
+        0,
+    )
 
 
 def insert_for_calls(conn: sqlite3.Connection, session: int, marker: int, calls: Sequence[str]) -> None:

@@ -20,7 +20,8 @@ from mcp_compact.adapters.sqlite.operations.chain import (
     seq_of,
     set_head,
 )
-from mcp_compact.adapters.sqlite.operations.encoding import safe_id
+from mcp_compact.adapters.sqlite.operations.clearing import Written
+from mcp_compact.adapters.sqlite.operations.encoding import json_list, safe_id
 from mcp_compact.adapters.sqlite.operations.live import (
     appended_rows,
     live_among,
@@ -39,7 +40,7 @@ from mcp_compact.compaction.plan import ClearingPlan, CompactionPlan
 from mcp_compact.compaction.snapshot import Base
 from mcp_compact.compaction.snip import SnipPlan
 from mcp_compact.messages.ids import MessageUuid
-from mcp_compact.messages.live import HASH_MODULUS
+from mcp_compact.messages.live import HASH_MODULUS, state_hash
 from mcp_compact.messages.markers import Marker, MarkerKind, chain, last_boundary, marker_to_undo
 from mcp_compact.ports.store import Committed, SessionKey, Stamp
 
@@ -81,7 +82,8 @@ def _commit_boundary(conn: sqlite3.Connection, session: Session, plan: Compactio
     )
     row_id = write_service(conn, session, marker, plan.service, stamp.now_ms)
     insert_members(conn, session, marker)
-    cleared = clearing.insert(conn, session.id, marker.seq, plan.cleared)
+    seqs = clearing.seqs_of(conn, session.id, plan.cleared)
+    written = clearing.insert(conn, session.id, marker.seq, plan.cleared, seqs)
     enter(conn, session.id, marker.seq)
     if plan.memory is not None:
         update = plan.memory
@@ -90,7 +92,7 @@ def _commit_boundary(conn: sqlite3.Connection, session: Session, plan: Compactio
     session.totals = recount(conn, session)
     session.compactions += 1
     session.last_compaction_ms = stamp.now_ms
-    marker = replace(marker, cleared=tuple(cleared), metadata=bodies.boundary_metadata(session, plan, marker, stamp))
+    marker = replace(marker, cleared=written.cleared, metadata=bodies.boundary_metadata(session, plan, marker, stamp))
     return _finish(conn, session, marker, before, stamp, row_id)
 
 
@@ -118,18 +120,29 @@ def _commit_clearing(conn: sqlite3.Connection, session: Session, plan: ClearingP
         return BASE_CHANGED
     before = session.totals
     marker = _marker(session, MessageUuid(safe_id(stamp.uuids[0])), MarkerKind.MICRO, session.last_seq)
-    named = {seq_of(conn, session.id, safe_id(item.clearing.uuid)) for item in plan.cleared}
-    live = live_among(conn, session, [seq for seq in named if seq is not None])
-    old = _shares(conn, session, live)
-    asked = [item for item in plan.cleared if safe_id(item.clearing.uuid) in live.values()]
-    cleared = clearing.insert(conn, session.id, marker.seq, asked)
-    if not cleared:
+    live = live_among(conn, session, clearing.seqs_of(conn, session.id, plan.cleared).values())
+    written = clearing.insert(conn, session.id, marker.seq, plan.cleared, {uuid: seq for seq, uuid in live.items()})
+    if not written.places:
         return Committed(None, "nothing_to_clear")
     enter(conn, session.id, marker.seq)
-    session.totals = before - old + _shares(conn, session, live)
+    live_hash = (before.hash + _change(conn, session, written)) % HASH_MODULUS
+    session.totals = replace(before, weight=before.weight - written.freed, hash=live_hash)
     session.marker_seq = marker.seq
-    marker = replace(marker, cleared=tuple(cleared), metadata=bodies.micro_metadata(session, plan, cleared))
+    marker = replace(marker, cleared=written.cleared, metadata=bodies.micro_metadata(session, plan, written.cleared))
     return _finish(conn, session, marker, before, stamp, reserve_ids(conn, 1))
+
+
+def _change(conn: sqlite3.Connection, session: Session, written: Written) -> int:
+    """What the live hash gains by the clearings of a marker."""
+    after = written.after()
+    rows = conn.execute(
+        "SELECT seq, body_hash FROM record WHERE session = ? AND seq IN (SELECT value FROM json_each(?))",
+        (session.id, json_list(after)),
+    )
+    return sum(
+        state_hash(seq, body_hash, after[seq]) - state_hash(seq, body_hash, written.before.get(seq, ()))
+        for seq, body_hash in rows
+    )
 
 
 def _commit_snip(conn: sqlite3.Connection, session: Session, plan: SnipPlan, stamp: Stamp) -> Committed:
