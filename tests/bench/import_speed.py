@@ -3,7 +3,7 @@
     python tests/bench/import_speed.py [FILES]
 
 The least: json.loads of every line, raw tiktoken of the strings that are counted, raw executemany of
-the rows that the import wrote. Files are repeated (with new uuids and ids) until they have 4 MB; both sides
+the rows that the import wrote, into the same tables. Files are repeated (with new uuids and ids) until they have 4 MB; both sides
 run alternately in one process, the medians and their ratio are printed, and how much memory grew.
 """
 
@@ -80,18 +80,22 @@ def strings_of(path: Path) -> list[str]:
     return [text for record in records if record.is_message for text in countable(record.blocks)[0]]
 
 
-def rows_of(db: Path) -> dict[str, tuple[str, list[tuple[object, ...]]]]:
-    """Each table's DDL and rows as the import left them."""
+def rows_of(db: Path) -> dict[str, tuple[list[str], list[tuple[object, ...]]]]:
+    """Each table's DDL with its indexes, and its rows as the import left them."""
     connection = sqlite3.connect(db)
+    query = "SELECT name, sql, tbl_name FROM sqlite_schema WHERE type = ? AND sql NOT NULL"
+    indexes: dict[str, list[str]] = {}
+    for _, sql, table in connection.execute(query, ("index",)):
+        indexes.setdefault(table, []).append(sql)
     tables = [
-        (name, sql)
-        for name, sql in connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'")
-        if sql and "fts" not in name and not name.startswith("sqlite_") and "VIRTUAL" not in sql
+        (name, [sql, *indexes.get(name, [])])
+        for name, sql, _ in connection.execute(query, ("table",))
+        if "fts" not in name and not name.startswith("sqlite_") and "VIRTUAL" not in sql
     ]
     return {name: (sql, connection.execute(f'SELECT * FROM "{name}"').fetchall()) for name, sql in tables}
 
 
-def least(path: Path, strings: list[str], rows: dict[str, tuple[str, list[tuple[object, ...]]]], folder: Path) -> None:
+def least(path: Path, strings: list[str], rows: dict[str, tuple[list[str], list[tuple[object, ...]]]], folder: Path) -> None:
     """What any import must do."""
     encode = load_encoding().encode_ordinary
     with path.open("rb") as stream:
@@ -109,8 +113,9 @@ def least(path: Path, strings: list[str], rows: dict[str, tuple[str, list[tuple[
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=NORMAL")
     connection.execute("BEGIN IMMEDIATE")
-    for name, (sql, values) in rows.items():
-        connection.execute(sql)
+    for name, (statements, values) in rows.items():
+        for statement in statements:
+            connection.execute(statement)
         if values:
             marks = ",".join("?" * len(values[0]))
             connection.executemany(f'INSERT INTO "{name}" VALUES ({marks})', values)
