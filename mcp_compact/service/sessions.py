@@ -35,9 +35,10 @@ AFTER = ("postCompactTokenCount", "postTokens", "tokensAfter")
 
 
 async def create_session(deps: Deps, key: SessionKey, facts: SessionFacts) -> SessionMade:
-    """A new, empty session; one that is there already stays as it is, and that is said."""
+    """A new, empty session, its owner the loop unless stated; one that is there already stays as it is."""
     _check_facts(facts)
-    made = await deps.store.create_session(key, facts, deps.clock.now_ms())
+    stated = facts if facts.owner is not None else replace(facts, owner=OWNERS[0])
+    made = await deps.store.create_session(key, stated, deps.clock.now_ms())
     row = await deps.row(key)
     ladder = deps.ladder(row)
     return SessionMade(
