@@ -33,7 +33,9 @@ _OWN_BODIES = (
 def delete_session(conn: sqlite3.Connection, key: SessionKey) -> int:
     """Remove a session with everything that was made of it; the number of records removed, 0 for no session.
 
-    What is removed is overwritten in the file. Sub-agents' sessions and forks stay, with the bodies that they share.
+    Rows and bodies are overwritten in the file. The index finds none of its words any more, but words without
+    their places may stand in its pages until it is merged (`optimize`). Sub-agents' sessions and forks stay, with the
+    bodies that they share.
     """
     with _overwriting(conn), writing(conn):
         session = state.load(conn, key)

@@ -229,7 +229,7 @@ def test_a_session_that_is_deleted_while_its_records_are_indexed_is_not_indexed(
 # ---- the file
 
 
-def test_its_text_is_overwritten_in_the_file(path: Path):
+def test_its_rows_and_bodies_are_overwritten_in_the_file(path: Path):
     conn = operations.connect(path)
     long = " ".join(f"quicksilver{at}" for at in range(3000))
     operations.append(conn, KEY, batch(record("a", "user", long), record("b", "user", "short quicksilver")), 1)
@@ -241,6 +241,18 @@ def test_its_text_is_overwritten_in_the_file(path: Path):
     assert conn.execute("PRAGMA secure_delete").fetchone() == setting
     assert b"quicksilver" not in whole_file(conn)
     assert b"marmalade" in whole_file(conn)
+    conn.close()
+
+
+def test_a_merged_index_holds_none_of_its_words(path: Path):
+    conn = operations.connect(path)
+    operations.append(conn, KEY, batch(record("a", "user", "quicksilver")), 1)
+    operations.append(conn, OTHER, batch(record("a", "user", "marmalade")), 1)
+    index_all(conn)
+    operations.delete_session(conn, KEY)
+    conn.execute("INSERT INTO fts (fts) VALUES ('optimize')")
+    assert b"quicksilver" not in whole_file(conn)
+    assert hits(conn, "marmalade") == ["other"]
     conn.close()
 
 
