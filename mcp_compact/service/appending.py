@@ -127,7 +127,7 @@ async def _repeated(deps: Deps, key: SessionKey, items: Sequence[Mapping[str, An
 async def _live_prefix(deps: Deps, key: SessionKey, hashes: Sequence[bytes]) -> int:
     """Messages at the head of the list that are the live context as we give it out, whole."""
     row = await deps.row(key)
-    if row.compactions == 0 and row.marker_seq == 0:
+    if row.compactions == 0 and row.marker_seq == 0 and row.forked_at is None:
         return 0
     given = [message_hash(m["role"], m["content"]) for m in await live_messages(deps, key)]
     return len(given) if 1 < len(given) <= len(hashes) and list(hashes[: len(given)]) == given else 0
