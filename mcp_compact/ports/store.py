@@ -161,6 +161,8 @@ class SessionRow:
     """
     forked_at: int | None = None
     """Of a fork: the last record of its parent that it began with, by seq; 0 for none. None: it is no fork."""
+    auto_failures: int = 0
+    """Automatic compactions in a row that came to nothing; any compaction that is done begins the count anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,8 +353,13 @@ class Store(Protocol):
         self, key: SessionKey, text: str, mark_uuid: MessageUuid | None, writer: str, now_ms: int
     ) -> Memory: ...
 
-    async def note(self, key: SessionKey, *, decline: str = "", attempt: str = "") -> None:
-        """Count a decline by its reason; remember the fingerprint of an attempt that came to nothing."""
+    async def note(
+        self, key: SessionKey, *, decline: str = "", attempt: str = "", auto_failed: bool | None = None
+    ) -> None:
+        """Count a decline by its reason; remember the fingerprint of an attempt that came to nothing.
+
+        `auto_failed` counts another automatic compaction that came to nothing; False begins that count anew.
+        """
         ...
 
     async def record(self, key: SessionKey, uuid: MessageUuid) -> Record | None: ...

@@ -14,6 +14,7 @@ from mcp_compact.errors import ServerError
 from mcp_compact.ports.hooks import HookDetails
 from mcp_compact.ports.store import SessionKey, SessionRow, Stamp
 from mcp_compact.ports.summarizer import Summarizer, WriterFailed, Written
+from mcp_compact.service import breaker
 from mcp_compact.service.asking import ask_agent
 from mcp_compact.service.deps import Deps, family
 from mcp_compact.service.dry_run import keep_plan
@@ -35,9 +36,13 @@ async def compact(deps: Deps, key: SessionKey, call: CompactCall) -> CompactResu
     job = await job_of(deps, key, call)
     snapshot = await read_snapshot(job)
     print_ = fingerprint(snapshot, job.request, job.policy)
+    if (refused := await breaker.held(job, snapshot)) is not None:
+        return refused
     if not call.force and not call.dry_run and job.row.last_attempt == print_:
         again = Declined("all", "same_attempt", "nothing changed since the last attempt that came to nothing")
-        return nothing_done(job, snapshot, NothingDone(_last_status(job.row), (again,)))
+        repeated = NothingDone(_last_status(job.row), (again,))
+        await breaker.came_to_nothing(job, repeated)
+        return nothing_done(job, snapshot, repeated)
     attempt = Attempt(snapshot, job.request, job.policy, await deps.surroundings(key.session_id))
     outcome, attempt = await planned(job, attempt)
     if isinstance(outcome, NothingDone):
@@ -68,6 +73,7 @@ async def _declined(job: Job, attempt: Attempt, outcome: NothingDone, print_: st
     if not job.call.dry_run and outcome.status != "below_threshold":
         for declined in outcome.declined[:1]:
             await job.deps.store.note(job.key, decline=declined.reason, attempt=print_)
+        await breaker.came_to_nothing(job, outcome)
     return nothing_done(job, attempt.snapshot, outcome)
 
 

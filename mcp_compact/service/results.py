@@ -44,6 +44,10 @@ class Status:
     counter: str
     """How tokens were counted: `o200k`, or `estimate` with the reason."""
     warnings: tuple[str, ...] = ()
+    auto_failures: int = 0
+    """Automatic compactions in a row that came to nothing."""
+    breaker_open: bool = False
+    """Do automatic compactions pause, since too many in a row came to nothing?"""
     snippable_tokens: int | None = None
     """What snipping failed calls and outdated reads would free; None where it was not asked for."""
 

@@ -13,6 +13,7 @@ from mcp_compact.messages.live import LiveContext
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.weights import Family, Weight, countable
 from mcp_compact.ports.store import SessionKey, SessionRow
+from mcp_compact.service.breaker import is_open
 from mcp_compact.service.deps import Deps, family
 from mcp_compact.service.reading import load_live
 from mcp_compact.service.results import Picture, SessionLine, Slice, Status
@@ -59,6 +60,8 @@ def describe(deps: Deps, row: SessionRow, memory_text: str) -> Status:
         uncovered_messages=max(0, min(row.live_count, row.last_seq - covered)),
         declines=row.declines,
         counter=counter_name(deps),
+        auto_failures=row.auto_failures,
+        breaker_open=is_open(row),
         warnings=_warnings(deps, kind, window_known=ladder.known),
     )
 

@@ -15,6 +15,7 @@ from mcp_compact.compaction.plan import Declined
 from mcp_compact.compaction.summary import SummaryRequest
 from mcp_compact.errors import CallerError
 from mcp_compact.ports.store import Pending, SessionKey
+from mcp_compact.service import breaker
 from mcp_compact.service.asking import material_page, request_of
 from mcp_compact.service.compacting import committed
 from mcp_compact.service.deps import Deps
@@ -41,6 +42,7 @@ async def submit_summary(deps: Deps, namespace: str, compaction_id: str, summary
     if isinstance(outcome, SummaryRequest):
         raise CallerError("no_summary", "The summary was not taken.", "Call compact_session again.")
     if isinstance(outcome, NothingDone):
+        await breaker.came_to_nothing(job, outcome)
         refused = nothing_done(job, attempt.snapshot, replace(outcome, status="failed"))
         return replace(refused, compaction_id=compaction_id, next="Write it anew and call submit_summary again.")
     if not await deps.store.use_pending(namespace, compaction_id, deps.clock.now_ms()):

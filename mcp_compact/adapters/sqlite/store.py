@@ -159,8 +159,10 @@ class SqliteStore:
     ) -> Memory:
         return await self.run(operations.write_memory, key, text, mark_uuid, writer, now_ms)
 
-    async def note(self, key: SessionKey, *, decline: str = "", attempt: str = "") -> None:
-        await self.run(operations.note, key, decline=decline, attempt=attempt)
+    async def note(
+        self, key: SessionKey, *, decline: str = "", attempt: str = "", auto_failed: bool | None = None
+    ) -> None:
+        await self.run(operations.note, key, decline=decline, attempt=attempt, auto_failed=auto_failed)
 
     async def record(self, key: SessionKey, uuid: MessageUuid) -> Record | None:
         return await self.run(operations.record, key, uuid)

@@ -91,6 +91,7 @@ def _commit_boundary(conn: sqlite3.Connection, session: Session, plan: Compactio
     set_head(session, marker.seq, marker)
     session.totals = recount(conn, session)
     session.compactions += 1
+    session.auto_failures = 0
     session.last_compaction_ms = stamp.now_ms
     marker = replace(marker, cleared=written.cleared, metadata=bodies.boundary_metadata(session, plan, marker, stamp))
     return _finish(conn, session, marker, before, stamp, row_id)

@@ -79,6 +79,7 @@ def _write(conn: sqlite3.Connection, session: Session, seq: int, boundary: Nativ
         clearing.insert_for_calls(conn, session.id, seq, [safe_id(call) for call in boundary.cleared_tool_use_ids])
     else:
         session.compactions += 1
+        session.auto_failures = 0
         session.last_compaction_ms = _time(conn, session, seq, now_ms)
 
 

@@ -42,8 +42,18 @@ def sessions(
         return [_row(conn, Session(*row)) for row in rows]
 
 
-def note(conn: sqlite3.Connection, key: SessionKey, *, decline: str = "", attempt: str = "") -> None:
-    """Count a decline by its reason; remember an attempt that came to nothing. Does nothing to a missing session."""
+def note(
+    conn: sqlite3.Connection,
+    key: SessionKey,
+    *,
+    decline: str = "",
+    attempt: str = "",
+    auto_failed: bool | None = None,
+) -> None:
+    """Count a decline by its reason and a failure in a row; remember an attempt that came to nothing.
+
+    Does nothing to a missing session.
+    """
     with writing(conn):
         found = state.load(conn, key)
         if found is None:
@@ -54,6 +64,8 @@ def note(conn: sqlite3.Connection, key: SessionKey, *, decline: str = "", attemp
             found.declines = json_text(counts)
         if attempt:
             found.last_attempt = well_formed(attempt)
+        if auto_failed is not None:
+            found.auto_failures = found.auto_failures + 1 if auto_failed else 0
         state.save(conn, found)
 
 
@@ -98,6 +110,7 @@ def _row(conn: sqlite3.Connection, found: Session) -> SessionRow:
         body_bytes=found.body_bytes,
         client_tokens=client_tokens(conn, found),
         forked_at=found.forked_at,
+        auto_failures=found.auto_failures,
     )
 
 

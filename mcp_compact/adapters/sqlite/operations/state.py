@@ -85,6 +85,7 @@ class Session:
     memory_mark_seq: int | None
     declines: str
     last_attempt: str
+    auto_failures: int
 
     @property
     def totals(self) -> Totals:

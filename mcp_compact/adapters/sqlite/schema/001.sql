@@ -51,6 +51,7 @@ CREATE TABLE session (
   memory_mark_seq INTEGER,
   declines TEXT NOT NULL DEFAULT '{}',
   last_attempt TEXT NOT NULL DEFAULT '',
+  auto_failures INTEGER NOT NULL DEFAULT 0, -- automatic compactions in a row that came to nothing
   UNIQUE (namespace, session_id)
 );
 
