@@ -26,7 +26,7 @@ from mcp_compact.compaction.micro import MicroMode, MicroRequest, plan_clearing
 from mcp_compact.compaction.pipeline import Finished, NothingDone, start
 from mcp_compact.compaction.plan import ClearingPlan
 from mcp_compact.compaction.policy import MicroPolicy, Policy, SessionMemoryCompactConfig, levels
-from mcp_compact.compaction.request import CompactRequest, Surroundings
+from mcp_compact.compaction.request import CompactRequest, Loaded, Surroundings
 from mcp_compact.compaction.snapshot import Memory
 from mcp_compact.messages.blocks import ThinkingBlock, ToolUseBlock
 from mcp_compact.messages.codec import canonical
@@ -245,7 +245,7 @@ def test_names_of_discovered_tools_reach_the_plan(case_of: Callable[[str], Case]
     case = case_of(name)
     talk = conversation(padded(case.live), CLAUDE, AROUND, memory=remembered(case))
     snapshot = replace(snapshot_of(talk), discovered_tools=tuple(case.input["attachments"]["discovered_tools"]))
-    outcome = start(Attempt(snapshot, CompactRequest("manual"), policy_of(case), AROUND))
+    outcome = start(Attempt(snapshot, CompactRequest("manual"), policy_of(case), AROUND, Loaded(0, talk.live.records)))
     assert isinstance(outcome, Finished)
     assert outcome.plan.discovered_tools == ("mcp__gh__list",)
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from mcp_compact.cli.terminal import Terminal
 from mcp_compact.cli.text import fit, share, tokens
-from mcp_compact.compaction.wording import OPENING, STANDING
+from mcp_compact.compaction.attachments import BEGINNING
+from mcp_compact.compaction.wording import OPENING
 from mcp_compact.messages.blocks import (
     Block,
     MediaBlock,
@@ -104,7 +105,7 @@ def _kind_of_text(text: str) -> str:
 
 def is_memory(text: str) -> bool:
     """Did a compaction write this message, one of ours or a client's own?"""
-    return text.startswith((OPENING, STANDING, CLIENTS_SUMMARY))
+    return text.startswith((OPENING, BEGINNING, CLIENTS_SUMMARY))
 
 
 def scaled(slices: Sequence[Slice], total: int) -> tuple[Slice, ...]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from mcp_compact.compaction.attachments import Item
 from mcp_compact.compaction.attempt import FEWEST_MEMORY_TOKENS, Attempt, Window
 from mcp_compact.compaction.cuts import total
 from mcp_compact.compaction.plan import Cleared, CompactionPlan, Declined, Loss, MemoryUpdate, ServiceText, Span
+from mcp_compact.compaction.restore import PinRoom, Put, Restorable, Rule, restorable
 from mcp_compact.compaction.snapshot import Snapshot
 from mcp_compact.compaction.tail import clear_largest
-from mcp_compact.compaction.wording import standing_instructions, summary_message
+from mcp_compact.compaction.wording import summary_message
 from mcp_compact.messages.message import Entry
 from mcp_compact.messages.weights import NOTHING, UNITS_PER_TOKEN, Weight
 
@@ -18,9 +20,42 @@ MEMORY_SHARE = 4
 """The memory gets at least a quarter of the target: the tail's results are cleared before it gets less."""
 MOST_OF_LEAVING = 2
 """The memory takes at most half of what it stands for."""
+PINS_SHARE = 75
+"""Per cent of the room before the tail that pinned things may take; pinned instructions may take more."""
+WRITTEN_AT_MOST = 3
 
 WriteMemory = Callable[[int], str | Declined]
 """The text that stands for what leaves, in so many units; or why there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """Tokens for what stands before the tail."""
+
+    total: int
+    """As far as the target goes."""
+    leaving: int
+    """Of what leaves."""
+    frame: int
+    """The summary message without a memory in it."""
+    memory_limit: int
+
+    @property
+    def memory(self) -> int:
+        """For the memory in its frame, where nothing must be put back."""
+        return self.beside(0)
+
+    def beside(self, put_tokens: int) -> int:
+        """For the memory in its frame, beside what must be put back."""
+        fair = max(self.leaving // MOST_OF_LEAVING - put_tokens, self.frame + FEWEST_MEMORY_TOKENS)
+        return min(self.memory_limit, self.total - put_tokens, fair)
+
+    @property
+    def pins(self) -> PinRoom:
+        """Pins come before the memory's size; of the user's own instructions the memory holds most already."""
+        least = self.frame + FEWEST_MEMORY_TOKENS
+        most = min(self.total, self.leaving) - least
+        return PinRoom(most, self.memory // 2, min(self.total * PINS_SHARE // 100, most))
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +63,21 @@ class _Written:
     """The service records, and what of the user's instructions they hold."""
 
     summary: ServiceText
-    loss: Loss
-    extra: tuple[ServiceText, ...] = ()
+    put: Put
+    given: tuple[ServiceText, ...]
+    """What hooks added."""
 
     @property
     def service(self) -> tuple[ServiceText, ...]:
-        return (self.summary, *self.extra)
+        return (self.summary, *self.put.texts, *self.given)
+
+    @property
+    def weight(self) -> Weight:
+        return sum((item.weight for item in self.service), NOTHING)
+
+    @property
+    def shown(self) -> str:
+        return "\n".join(item.text for item in self.service)
 
 
 def assemble(
@@ -48,24 +92,39 @@ def assemble(
     if leaving // MOST_OF_LEAVING < frame + FEWEST_MEMORY_TOKENS // 2:
         detail = f"what could leave ({leaving} tokens) is hardly more than the notes that would stand for it"
         return Declined(strategy, "nothing_to_compact", detail)
-    room = min(attempt.policy.memory.total_tokens, window.target - family.tokens(tail_weight))
-    written = _written(attempt, window, min(room, leaving // MOST_OF_LEAVING), write)
+    within = _Room(window.target - family.tokens(tail_weight), leaving, frame, attempt.policy.memory.total_tokens)
+    things = restorable(attempt, window)
+    written = _written(attempt, window, things, within, write)
     if isinstance(written, Declined):
         return Declined(strategy, written.reason, written.detail)
-    after = sum((item.weight for item in written.service), tail_weight)
-    before, tokens_after = snapshot.live_tokens, family.tokens(after)
+    written = _with_found(written, things, tail_weight, window.target)
+    before, tokens_after = snapshot.live_tokens, family.tokens(written.weight + tail_weight)
     if tokens_after > window.target:
         detail = f"{tokens_after} tokens would remain, {window.target} are allowed"
         return Declined(strategy, "still_above_target", detail)
     if (before - tokens_after) * 100 < attempt.policy.min_gain_percent * before:
         return Declined(strategy, "gain_too_small", f"{before} tokens before, {tokens_after} after")
-    return _plan(attempt, window, strategy, cleared, after, written), written.summary.text
+    return _plan(attempt, window, strategy, cleared, tail_weight, things, written), written.summary.text
 
 
-def _plan(
-    attempt: Attempt, window: Window, strategy: str, cleared: tuple[Cleared, ...], after: Weight, written: _Written
+def _with_found(written: _Written, things: Restorable, tail: Weight, target: int) -> _Written:
+    """With what was found, in the room that is left: never more than half of the context there was."""
+    snapshot = things.attempt.snapshot
+    room = min(target, snapshot.live_tokens // 2) - snapshot.family.tokens(written.weight + tail)
+    return replace(written, put=things.put_found(written.shown, written.put, room))
+
+
+def _plan(  # noqa: PLR0913, PLR0917 - everything that a plan is made of
+    attempt: Attempt,
+    window: Window,
+    strategy: str,
+    cleared: tuple[Cleared, ...],
+    tail_weight: Weight,
+    things: Restorable,
+    written: _Written,
 ) -> CompactionPlan:
     snapshot = attempt.snapshot
+    after, loss = written.weight + tail_weight, _loss(snapshot, window.kept, things, written.shown)
     return CompactionPlan(
         strategy=strategy,
         trigger=attempt.request.trigger,
@@ -80,12 +139,13 @@ def _plan(
         tokens_after=snapshot.family.tokens(after),
         target_tokens=window.target,
         spans=_spans(snapshot, window, cleared),
-        loss=written.loss,
+        loss=loss,
         warnings=(
             *attempt.around.warnings,
-            *(f"only in the archive now: {text[:100]}" for text in written.loss.instructions_missing),
+            *(f"only in the archive now: {text[:100]}" for text in loss.instructions_missing),
+            *(f"no room for what was pinned: {name[:100]}" for name in written.put.left_out),
         ),
-        discovered_tools=snapshot.discovered_tools,
+        discovered_tools=things.tools,
         last_message_uuid=snapshot.last_message_uuid,
         last_user_message_uuid=snapshot.last_user_message_uuid,
         pre_compact_token_count=snapshot.live_tokens + snapshot.overhead_tokens,
@@ -99,17 +159,30 @@ def memory_update(snapshot: Snapshot, window: Window, text: str) -> MemoryUpdate
     return MemoryUpdate(text, last.uuid if last else None, last.seq if last else None, "extractor")
 
 
-def _written(attempt: Attempt, window: Window, memory_tokens: int, write: WriteMemory) -> _Written | Declined:
-    """The summary with the memory, and the instructions that it lacks.
+def _written(
+    attempt: Attempt, window: Window, things: Restorable, room: _Room, write: WriteMemory
+) -> _Written | Declined:
+    """The summary with the memory, and the pins and instructions that it lacks.
 
-    Written at most twice: where instructions had to be added, the memory makes room for them.
+    Where something must be put back the memory makes room for it and is written again; a shorter memory may
+    lack more, so this is repeated, but not without end.
     """
-    given = _hook_result(attempt)
-    first = _once(attempt, window, memory_tokens, write, given)
-    if isinstance(first, Declined) or not first.loss.instructions_missing or not attempt.policy.require_instructions:
-        return first
-    extra = _attached(first.loss.instructions_missing, attempt, memory_tokens // 2)
-    return _once(attempt, window, memory_tokens, write, (*extra, *given)) if extra else first
+    given, put = _hook_result(attempt), Put()
+    rules: dict[Rule, None] = {}
+    items: dict[Item, None] = {}
+    for _ in range(WRITTEN_AT_MOST):
+        written = _once(attempt, window, room, write, put, given)
+        if isinstance(written, Declined):
+            return written
+        lacking, absent = things.required("\n".join(text.text for text in (written.summary, *given)))
+        if rules.keys() >= set(lacking) and items.keys() >= set(absent):
+            return written
+        rules |= dict.fromkeys(lacking)
+        items |= dict.fromkeys(absent)
+        # In their own order, whichever pass missed them.
+        must = [rule for rule in things.rules if rule in rules], [item for item in things.pinned if item in items]
+        put = things.put_required(*must, room.pins)
+    return written
 
 
 def _hook_result(attempt: Attempt) -> tuple[ServiceText, ...]:
@@ -121,19 +194,17 @@ def _hook_result(attempt: Attempt) -> tuple[ServiceText, ...]:
 
 
 def _once(
-    attempt: Attempt, window: Window, memory_tokens: int, write: WriteMemory, extra: tuple[ServiceText, ...]
+    attempt: Attempt, window: Window, room: _Room, write: WriteMemory, put: Put, given: tuple[ServiceText, ...]
 ) -> _Written | Declined:
     family = attempt.snapshot.family
-    budget = memory_tokens - sum(family.tokens(item.weight) for item in extra)
-    units = family.units(budget - family.tokens(_summary("", attempt, window).weight))
+    budget = room.beside(sum(family.tokens(item.weight) for item in (*put.texts, *given)))
+    units = family.units(budget - room.frame)
     if units < FEWEST_MEMORY_TOKENS * UNITS_PER_TOKEN // 2:
         return Declined("", "still_above_target", "the messages that must stay leave no room for the memory")
     memory = write(units)
     if isinstance(memory, Declined):
         return memory
-    summary = _summary(memory, attempt, window)
-    shown = "\n".join(item.text for item in (summary, *extra))
-    return _Written(summary, _loss(attempt.snapshot, window.kept, shown), extra)
+    return _Written(_summary(memory, attempt, window), put, given)
 
 
 def _summary(memory: str, attempt: Attempt, window: Window) -> ServiceText:
@@ -144,11 +215,10 @@ def _summary(memory: str, attempt: Attempt, window: Window) -> ServiceText:
     return ServiceText("summary", "summary", text, Weight(units=around.count([text])[0], messages=1))
 
 
-def _loss(snapshot: Snapshot, kept: Sequence[Entry], shown: str) -> Loss:
-    """What left, and which standing instructions are neither in the written part nor in the tail."""
-    seqs, text = {entry.seq for entry in kept}, folded(shown)
-    missing = tuple(i.text for i in snapshot.instructions if i.seq not in seqs and folded(i.text) not in text)
-    count = len(snapshot.instructions)
+def _loss(snapshot: Snapshot, kept: Sequence[Entry], things: Restorable, shown: str) -> Loss:
+    """What left, and which instructions are neither in the written part nor in the tail."""
+    missing = tuple(rule.text for rule in things.missing_rules(shown))
+    count = len(things.rules)
     return Loss(
         records=snapshot.live_count - len(kept),
         tokens=snapshot.family.tokens(snapshot.live_weight - snapshot.service_weight - total(kept)),
@@ -156,23 +226,6 @@ def _loss(snapshot: Snapshot, kept: Sequence[Entry], shown: str) -> Loss:
         instructions_kept=count - len(missing),
         instructions_missing=missing,
     )
-
-
-def folded(text: str) -> str:
-    """The text with white space and case evened out: two texts that fold alike say the same words."""
-    return " ".join(text.split()).lower()
-
-
-def _attached(missing: Sequence[str], attempt: Attempt, allowed_tokens: int) -> tuple[ServiceText, ...]:
-    """The missing instructions as an attachment; the oldest go where they do not all fit."""
-    texts = tuple(missing)
-    while texts:
-        text = standing_instructions(texts)
-        weight = Weight(units=attempt.around.count([text])[0], messages=1)
-        if attempt.snapshot.family.tokens(weight) <= allowed_tokens:
-            return (ServiceText("attachment", "standing_instructions", text, weight),)
-        texts = texts[(len(texts) + 1) // 2 :]
-    return ()
 
 
 def _spans(snapshot: Snapshot, window: Window, cleared: Sequence[Cleared]) -> tuple[Span, ...]:

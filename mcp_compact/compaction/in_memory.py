@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from mcp_compact.compaction.attachments import PINS, instructions_in, read_back
 from mcp_compact.compaction.attempt import Attempt, NeedsRecords
 from mcp_compact.compaction.cuts import total
 from mcp_compact.compaction.micro import Clearable
@@ -18,6 +19,7 @@ from mcp_compact.compaction.snapshot import (
     CallFacts,
     Instruction,
     Memory,
+    Registered,
     ResultFacts,
     ServiceRecord,
     Snapshot,
@@ -32,7 +34,7 @@ from mcp_compact.messages.live import LiveContext, live_hash, state_hash
 from mcp_compact.messages.markers import ClearKind
 from mcp_compact.messages.message import Entry, Record, entry_of
 from mcp_compact.messages.valid import Turn
-from mcp_compact.messages.weights import NOTHING, Family
+from mcp_compact.messages.weights import NOTHING, Family, Weight
 from mcp_compact.messages.words import standing_instructions, users_words
 
 
@@ -47,9 +49,10 @@ class Conversation:
     context_window: int | None = None
     overhead_tokens: int = 0
     instructions: tuple[Instruction, ...] = field(default=())
+    registered: tuple[Registered, ...] = field(default=())
 
 
-def conversation(
+def conversation(  # noqa: PLR0913 - what is known beside the messages
     live: LiveContext,
     family: Family,
     around: Surroundings,
@@ -57,11 +60,20 @@ def conversation(
     memory: Memory | None = None,
     context_window: int | None = None,
     overhead_tokens: int = 0,
+    registered: tuple[Registered, ...] = (),
 ) -> Conversation:
     """Weigh a live context and note the user's standing instructions in it."""
     shown = [with_clearings(record, live, around) for record in live.all]
     weighed = dict(zip((r.uuid for r in shown), weigh_records(shown, around.count, around.cleared), strict=True))
-    return Conversation(live, family, weighed, memory, context_window, overhead_tokens, instructions_of(live.records))
+    said = instructions_of(live.records)
+    kept = [Instruction(0, text) for text in kept_instructions(live.service) if text not in {i.text for i in said}]
+    return Conversation(live, family, weighed, memory, context_window, overhead_tokens, (*kept, *said), registered)
+
+
+def kept_instructions(service: Sequence[Record]) -> tuple[str, ...]:
+    """The standing instructions that an earlier compaction put back."""
+    items = [item for record in service if (item := read_back(record.text)) is not None]
+    return tuple(text for item in items if item.kind == PINS for text in instructions_in(item))
 
 
 def instructions_of(records: Sequence[Record]) -> tuple[Instruction, ...]:
@@ -92,7 +104,7 @@ def entries(talk: Conversation) -> tuple[Entry, ...]:
 def snapshot_of(talk: Conversation) -> Snapshot:
     """One reading of the whole live context."""
     tail = entries(talk)
-    service = tuple(ServiceRecord(r.uuid, r.seq, talk.weighed[r.uuid].best, r.text) for r in talk.live.service)
+    service = tuple(_service(record, talk.weighed[record.uuid].best) for record in talk.live.service)
     newest_user = next((r.uuid for r in reversed(talk.live.records) if r.type == "user" and r.is_text_holding), None)
     return Snapshot(
         base=Base(max((r.seq for r in talk.live.all), default=0), _marker_seq(talk.live), hash_of(talk.live)),
@@ -105,11 +117,24 @@ def snapshot_of(talk: Conversation) -> Snapshot:
         results=tuple(result_facts(talk)),
         memory=talk.memory,
         instructions=talk.instructions,
+        discovered_tools=_told_tools(talk.live),
+        registered=talk.registered,
         context_window=talk.context_window,
         overhead_tokens=talk.overhead_tokens,
         last_message_uuid=talk.live.records[-1].uuid if talk.live.records else None,
         last_user_message_uuid=newest_user,
     )
+
+
+def _service(record: Record, weight: Weight) -> ServiceRecord:
+    kind = "attachment" if read_back(record.text) else ("hook_result" if record.is_meta else "summary")
+    return ServiceRecord(record.uuid, record.seq, weight, record.text, kind)
+
+
+def _told_tools(live: LiveContext) -> tuple[str, ...]:
+    """Names of tools that the last boundary told of."""
+    told = live.boundary.metadata.get("preCompactDiscoveredTools") if live.boundary else None
+    return tuple(sorted({name for name in told if isinstance(name, str)})) if isinstance(told, list) else ()
 
 
 def result_facts(talk: Conversation) -> list[ResultFacts]:
@@ -264,6 +289,7 @@ def turns_of(live: LiveContext, around: Surroundings) -> list[Turn]:
 def fingerprint(snapshot: Snapshot, request: CompactRequest, policy: Policy) -> str:
     """Names an attempt: the same live context, memory, request and settings give the same text."""
     memory = snapshot.memory.version if snapshot.memory else 0
-    asked = [request.target_tokens, request.custom_instructions, request.must_keep]
+    pins = [[pin.kind, pin.name, pin.text] for pin in snapshot.registered]
+    asked = [request.target_tokens, request.custom_instructions, request.must_keep, pins]
     parts = [snapshot.base.live_hash, memory, asked, repr(policy), snapshot.context_window, snapshot.overhead_tokens]
     return body_hash(json.dumps(parts).encode()).hex()

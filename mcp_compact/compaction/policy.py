@@ -80,6 +80,22 @@ class MemoryPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class RestorePolicy:
+    """What is put back after a compaction, where memory, summary and tail lack it."""
+
+    total_tokens: int = 50_000
+    """All of it together."""
+    skill_tokens: int = 5_000
+    """Of one skill; the rest is cut."""
+    skills_tokens: int = 25_000
+    """All skills together."""
+    file_tokens: int = 5_000
+    """Of one file; the rest is cut."""
+    files: int = 5
+    """So many files last read or written."""
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """All figures of one compaction."""
 
@@ -90,6 +106,9 @@ class Policy:
     tail: SessionMemoryCompactConfig = field(default_factory=SessionMemoryCompactConfig)
     micro: MicroPolicy = field(default_factory=MicroPolicy)
     memory: MemoryPolicy = field(default_factory=MemoryPolicy)
+    restore: RestorePolicy = field(default_factory=RestorePolicy)
+    client_restores: bool = False
+    """Does the client put back files, plan, to-dos and skills by itself? Then only pins and tools' names are ours."""
     min_gain_percent: int = 5
     require_instructions: bool = True
     reactive_only: bool = False

@@ -15,6 +15,7 @@ from mcp_compact.compaction.cuts import calculate_messages_to_keep_index
 from mcp_compact.compaction.overrun import Overrun
 from mcp_compact.compaction.plan import CompactionPlan, Declined
 from mcp_compact.compaction.policy import TailLimits
+from mcp_compact.compaction.restore import records_to_look_through
 from mcp_compact.compaction.session_memory import write_memory
 from mcp_compact.compaction.snapshot import Snapshot
 
@@ -52,6 +53,8 @@ def compact_reactively(attempt: Attempt) -> CompactionPlan | NeedsRecords | Decl
     bodies = window.bodies(attempt) if attempt.policy.session_memory else None
     if isinstance(bodies, NeedsRecords):
         return bodies
+    if (needed := records_to_look_through(attempt, window)) is not None:
+        return needed
     texts: list[str] = []
     assembled = assemble(attempt, window, PATH, partial(write_memory, attempt, bodies, texts))
     if isinstance(assembled, Declined) and assembled.reason == "still_above_target":

@@ -13,6 +13,7 @@ from mcp_compact.compaction.fitting import fit
 from mcp_compact.compaction.plan import CompactionPlan, Declined
 from mcp_compact.compaction.policy import TailLimits, tail_limits
 from mcp_compact.compaction.request import Bodies
+from mcp_compact.compaction.restore import records_to_look_through
 from mcp_compact.compaction.snapshot import Snapshot
 from mcp_compact.messages.memory_document import MemoryDocument, is_empty, parse
 
@@ -29,6 +30,8 @@ def compact_by_memory(attempt: Attempt) -> CompactionPlan | NeedsRecords | Decli
     bodies = window.bodies(attempt) if window.refresh else None
     if isinstance(bodies, NeedsRecords):
         return bodies
+    if (needed := records_to_look_through(attempt, window)) is not None:
+        return needed
     texts: list[str] = []
     assembled = assemble(attempt, window, PATH, partial(write_memory, attempt, bodies, texts))
     if isinstance(assembled, Declined):
@@ -57,7 +60,8 @@ def _document(attempt: Attempt, bodies: Bodies | None, units: int) -> MemoryDocu
 def summaries_of(snapshot: Snapshot) -> tuple[str, ...]:
     """What the last boundary said, where the memory does not say it already."""
     memory, mark = (snapshot.memory.text.strip(), snapshot.memory.mark_seq or 0) if snapshot.memory else ("", 0)
-    beside = [item.text for item in snapshot.service if item.text and item.seq > mark]
+    # What was put back is put back again, and never summarised.
+    beside = [i.text for i in snapshot.service if i.text and i.seq > mark and i.kind != "attachment"]
     return tuple(text for text in beside if not (memory and memory in text))
 
 

@@ -50,6 +50,19 @@ class ServiceRecord:
     seq: int
     weight: Weight
     text: str
+    kind: str = "summary"
+    """`summary`, `attachment` or `hook_result`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A pin: something that every later context must hold. `kind`: instruction, plan, todos, skill, file or tools."""
+
+    kind: str
+    name: str
+    text: str
+    seq: int = 0
+    """Newest record when it was pinned."""
 
 
 class InputFacts(NamedTuple):
@@ -135,6 +148,8 @@ class Snapshot:
     memory: Memory | None = None
     instructions: tuple[Instruction, ...] = ()
     discovered_tools: tuple[str, ...] = ()
+    registered: tuple[Registered, ...] = ()
+    """The pins in force, in the order in which they were made."""
     context_window: int | None = None
     overhead_tokens: int = 0
     """System prompt and tools: what the provider counts beside the messages."""

@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mcp_compact.compaction.answers import Refused, usable_text
-from mcp_compact.compaction.assembly import assemble, folded
+from mcp_compact.compaction.assembly import assemble
 from mcp_compact.compaction.attempt import FEWEST_MEMORY_TOKENS, Attempt, NeedsRecords, Window, target_of
 from mcp_compact.compaction.cuts import calculate_messages_to_keep_index, open_call_index
 from mcp_compact.compaction.extract import Material, extract
+from mcp_compact.compaction.findings import found
 from mcp_compact.compaction.identifiers import identifiers
 from mcp_compact.compaction.material import Rendered, material_text, render
 from mcp_compact.compaction.plan import CompactionPlan, Declined
 from mcp_compact.compaction.policy import tail_limits
 from mcp_compact.compaction.prompts import SYSTEM, summary_prompt
 from mcp_compact.compaction.request import Bodies
+from mcp_compact.compaction.restore import folded
 from mcp_compact.compaction.session_memory import summaries_of
 from mcp_compact.compaction.snapshot import Snapshot
 from mcp_compact.messages.weights import UNITS_PER_TOKEN
@@ -81,11 +83,14 @@ def _window(attempt: Attempt) -> Window | Declined:
 
 
 def _request(attempt: Attempt, bodies: Bodies) -> SummaryRequest:
-    rendered = render(bodies.leaving, attempt.policy.micro)
+    # What is put back is not summarised: skills, and what an earlier compaction put back.
+    apart = found(bodies.leaving).skill_seqs
+    rendered = render([record for record in bodies.leaving if record.seq not in apart], attempt.policy.micro)
     units = attempt.around.count([item.text for item in rendered])
     first = _first_kept(rendered, units, attempt.drop_tokens)
     prompt = summary_prompt(attempt.request.custom_instructions, attempt.request.must_keep)
-    material = material_text([item.text for item in attempt.snapshot.service if item.text], rendered[first:], first)
+    summaries = [item.text for item in attempt.snapshot.service if item.text and item.kind != "attachment"]
+    material = material_text(summaries, rendered[first:], first)
     tokens = attempt.around.count([material])[0] // UNITS_PER_TOKEN
     return SummaryRequest(SYSTEM, prompt, material, tokens, MAX_SUMMARY_TOKENS, first)
 

@@ -11,7 +11,6 @@ SEARCH = (
     'Everything that was said before can be searched: search_messages(query, session_id="{session_id}"); '
     "get_original gives a message or result back whole."
 )
-STANDING = "Standing instructions of the user, word for word:"
 MUST_KEEP = "To be kept, word for word:"
 
 
@@ -24,7 +23,3 @@ def summary_message(memory: str, *, tail: bool, session_id: str = "", must_keep:
         lines.append(f"{MUST_KEEP}\n{must_keep.strip()}")
     return "\n\n".join([*lines, memory.strip()])
 
-
-def standing_instructions(texts: tuple[str, ...]) -> str:
-    """An attachment with instructions that nothing else in the new context holds."""
-    return "\n".join([STANDING, *(f"- {text}" for text in texts)])

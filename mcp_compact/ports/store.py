@@ -9,6 +9,7 @@ from typing import Protocol
 from mcp_compact.compaction.micro import Clearable
 from mcp_compact.compaction.plan import ClearingPlan, CompactionPlan
 from mcp_compact.compaction.snapshot import Base, InputFacts, MediaFacts, Memory, Reach, Snapshot
+from mcp_compact.compaction.snapshot import Registered as Registered  # noqa: PLC0414 - the port's own word too
 from mcp_compact.compaction.snip import SnipPlan
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.markers import Clearing, Marker
@@ -205,17 +206,6 @@ class Pending:
     created_ms: int
     expires_ms: int
     used: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Registered:
-    """A pin: something that every later context must hold. `kind`: instruction, plan, todos, skill, file or tools."""
-
-    kind: str
-    name: str
-    text: str
-    seq: int = 0
-    """Newest record when it was pinned."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,9 @@ async def job_of(deps: Deps, key: SessionKey, call: CompactCall) -> Job:
         overrun=overrun,
         keep_tail=call.keep_tail,
     )
-    return Job(deps, key, row, call, request, replace(deps.settings.policy, summaries=bool(writers)), writers)
+    # The client that keeps its own history (Claude Code) shows files, plan and skills again by itself.
+    policy = replace(deps.settings.policy, summaries=bool(writers), client_restores=row.owner == "client")
+    return Job(deps, key, row, call, request, policy, writers)
 
 
 async def read_snapshot(job: Job, up_to_seq: int | None = None) -> Snapshot:

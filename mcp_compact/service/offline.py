@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from mcp_compact.compaction.attachments import read_back
 from mcp_compact.compaction.attempt import target_of
 from mcp_compact.compaction.in_memory import (
     Conversation,
@@ -119,7 +120,10 @@ def _conversation(records: Sequence[Record], how: Offline, around: Surroundings)
     live = live_context(records, native_markers(records))
     memory: Memory | None = None
     if live.records and not live.service and is_our_summary(live.records[0]):
-        live = replace(live, service=live.records[:1], records=live.records[1:])
+        own = 1
+        while own < len(live.records) and read_back(live.records[own].text):
+            own += 1
+        live = replace(live, service=live.records[:own], records=live.records[own:])
     if live.service and is_our_summary(live.service[0]):
         memory = Memory(memory_in(live.service[0].text), 1, mark_seq=EVERYTHING_AFTER)
     return conversation(

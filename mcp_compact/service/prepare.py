@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mcp_compact.compaction.findings import tool_references
 from mcp_compact.compaction.weighing import weigh_records
-from mcp_compact.messages.blocks import OtherBlock, TextBlock, ToolResultBlock
+from mcp_compact.messages.blocks import TextBlock
 from mcp_compact.messages.clearing import ClearedText
 from mcp_compact.messages.codec import body_hash, canonical, clean
 from mcp_compact.messages.message import Record
@@ -42,7 +43,7 @@ def prepare(records: Sequence[Record], tokenizer: Tokenizer, *, with_content_has
             media=own.media,
             inputs=own.inputs,
             instructions=instructions(record) if record.type == "user" else (),
-            tools=discovered_tools(record) if record.message else (),
+            tools=tool_references(record) if record.message else (),
             content_hash=content_hash(record) if with_content_hash else b"",
         )
         for record, own in zip(records, weighed, strict=True)
@@ -64,29 +65,6 @@ def content_hash(record: Record) -> bytes:
 def message_hash(role: str, content: object) -> bytes:
     """Sixteen bytes of a message's role and content."""
     return body_hash(canonical([role, clean(content)]))
-
-
-def discovered_tools(record: Record) -> tuple[str, ...]:
-    """Names of tools that a tool search brought: the `tool_reference` parts of results.
-
-    A client's own search answers with the parts themselves, the provider's with a list of them.
-    """
-    parts = [part for b in record.blocks if isinstance(b, ToolResultBlock) for part in b.parts]
-    references: list[object] = []
-    for part in parts:
-        if isinstance(part, OtherBlock):
-            inner = part.raw.get("tool_references")
-            references += inner if isinstance(inner, list) else [part.raw]
-    names = [_reference(item) for item in references]
-    return tuple(name for name in names if name)
-
-
-def _reference(item: object) -> str:
-    match item:
-        case {"type": "tool_reference", "tool_name": str(name)} | {"type": "tool_reference", "name": str(name)}:
-            return name
-        case _:
-            return ""
 
 
 def readable(record: Record) -> str:

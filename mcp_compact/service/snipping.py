@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from anyio import to_thread
 
-from mcp_compact.compaction.assembly import folded
 from mcp_compact.compaction.plan import Declined
 from mcp_compact.compaction.policy import MOST_TOKENS
+from mcp_compact.compaction.restore import folded
 from mcp_compact.compaction.snapshot import Reach
 from mcp_compact.compaction.snip import NUDGE_PERCENT, Snippable, SnipPlan, SnipRequest, could_snip_tokens, plan_snip
 from mcp_compact.errors import CallerError, ServerError

@@ -8,7 +8,7 @@ from mcp_compact.compaction.attempt import Attempt, NeedsRecords
 from mcp_compact.compaction.in_memory import compact_in_memory, conversation, snapshot_of
 from mcp_compact.compaction.pipeline import Finished, NothingDone, start
 from mcp_compact.compaction.policy import Policy, SessionMemoryCompactConfig
-from mcp_compact.compaction.request import CompactRequest, Surroundings
+from mcp_compact.compaction.request import CompactRequest, Loaded, Surroundings
 from mcp_compact.compaction.snapshot import Memory, Snapshot
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.weights import CLAUDE
@@ -32,8 +32,9 @@ def shot(talk: Talk, *, overhead: int = 0, window: int = 200_000, memory: Memory
     return replace(snapshot_of(talked), overhead_tokens=overhead, context_window=window)
 
 
-def begun(snapshot: Snapshot, request: CompactRequest, policy: Policy = SMALL) -> object:
-    return start(Attempt(snapshot, request, policy, Surroundings()))
+def begun(snapshot: Snapshot, request: CompactRequest, policy: Policy = SMALL, *, loaded: bool = True) -> object:
+    whole = Loaded(0, tuple(chat().records)) if loaded else None
+    return start(Attempt(snapshot, request, policy, Surroundings(), whole))
 
 
 def status(outcome: object) -> tuple[str, list[str]]:
@@ -101,7 +102,7 @@ def test_instructions_for_the_summary_need_a_written_one_unless_they_are_blank()
 
 
 def test_records_are_asked_for_before_a_memory_is_written_and_are_asked_for_once() -> None:
-    assert isinstance(begun(shot(chat(), memory=None), CompactRequest("manual")), NeedsRecords)
+    assert isinstance(begun(shot(chat(), memory=None), CompactRequest("manual"), loaded=False), NeedsRecords)
     talked = conversation(live(chat()), CLAUDE, Surroundings())
     outcome = compact_in_memory(talked, CompactRequest("manual"), SMALL, Surroundings())
     assert isinstance(outcome, Finished)

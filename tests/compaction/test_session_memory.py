@@ -22,7 +22,7 @@ from mcp_compact.compaction.in_memory import (
 from mcp_compact.compaction.pipeline import Finished
 from mcp_compact.compaction.plan import CompactionPlan, Declined
 from mcp_compact.compaction.policy import MemoryPolicy, Policy, SessionMemoryCompactConfig
-from mcp_compact.compaction.request import CompactRequest, Surroundings
+from mcp_compact.compaction.request import CompactRequest, Loaded, Surroundings
 from mcp_compact.compaction.session_memory import compact_by_memory
 from mcp_compact.compaction.snapshot import Memory, Snapshot
 from mcp_compact.messages.ids import MessageUuid
@@ -144,7 +144,9 @@ def test_it_declines_where_what_must_stay_is_above_the_target_even_after_clearin
 
 def test_it_declines_where_the_service_records_would_be_above_the_target() -> None:
     pushy = CompactRequest(target_tokens=900, must_keep="word " * 900)
-    assert declined(attempt(chat(), memory(24), pushy)) == "still_above_target"
+    whole = Loaded(0, tuple(chat().records))
+    outcome = compact_by_memory(Attempt(shot(chat(), memory(24)), pushy, SMALL, Surroundings(), whole))
+    assert declined(outcome) == "still_above_target"
 
 
 def test_it_declines_where_less_than_five_percent_would_be_freed() -> None:
@@ -238,7 +240,7 @@ def test_the_summary_says_how_to_go_on_and_that_newer_messages_follow() -> None:
 
 
 def test_the_summary_names_the_session_to_search_only_where_there_is_one() -> None:
-    made = Attempt(shot(chat(), memory(20)), CompactRequest(), SMALL, Surroundings(session_id="s-1"))
+    made = Attempt(shot(chat(), memory(20)), CompactRequest(), SMALL, Surroundings(session_id="s-1"), Loaded(0, tuple(chat().records)))
     plan = compact_by_memory(made)
     assert isinstance(plan, CompactionPlan)
     assert 'session_id="s-1"' in plan.service[0].text
@@ -273,7 +275,7 @@ def ruled(rule: str = RULE, rounds: int = 12) -> Talk:
 
 def test_an_instruction_that_nothing_else_holds_is_added_word_for_word() -> None:
     plan = planned(ruled(), memory(22))
-    assert [item.name for item in plan.service] == ["summary", "standing_instructions"]
+    assert [item.name for item in plan.service] == ["summary", "pins"]
     assert plan.service[1].kind == "attachment"
     assert RULE in plan.service[1].text
     assert (plan.loss.instructions, plan.loss.instructions_kept, plan.loss.instructions_missing) == (1, 1, ())
@@ -321,7 +323,7 @@ def test_the_plan_counts_what_left() -> None:
 
 def test_the_plan_names_its_base_and_the_newest_messages() -> None:
     talk = chat()
-    made = Attempt(shot(talk, memory(20), overhead=50), CompactRequest("manual"), SMALL, Surroundings())
+    made = Attempt(shot(talk, memory(20), overhead=50), CompactRequest("manual"), SMALL, Surroundings(), Loaded(0, tuple(talk.records)))
     plan = compact_by_memory(made)
     assert isinstance(plan, CompactionPlan)
     assert (plan.strategy, plan.trigger, plan.base.last_seq) == ("session_memory", "manual", 24)

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from mcp_compact.compaction.findings import tool_references
 from mcp_compact.messages.weights import estimate_all, estimate_units
 from mcp_compact.service.prepare import (
     best_counter,
     content_hash,
-    discovered_tools,
     exact_counter,
     message_hash,
     prepare,
@@ -103,8 +103,8 @@ def test_tools_that_a_search_brought_are_named() -> None:
         {"type": "other", "name": "no"},
     ]
     record = talk.add("user", [tool_result("t", "") | {"content": parts}])
-    assert discovered_tools(record) == ("mcp__gh__list", "mcp__gh__get", "mcp__x")
-    assert discovered_tools(talk.user("none")) == ()
+    assert tool_references(record) == ("mcp__gh__list", "mcp__gh__get", "mcp__x")
+    assert tool_references(talk.user("none")) == ()
 
 
 @pytest.mark.parametrize("name", ["tool_references", "anything"])
@@ -114,7 +114,7 @@ def test_tools_that_the_providers_own_search_brought_are_named(name: str) -> Non
     record = Talk().add(
         "assistant", [{"type": "server_tool_use", "id": "s", "name": "tool_search_tool_regex", "input": {}}, block]
     )
-    assert discovered_tools(record) == (("mcp__gh__list", "mcp__gh__get") if name == "tool_references" else ())
+    assert tool_references(record) == (("mcp__gh__list", "mcp__gh__get") if name == "tool_references" else ())
 
 
 def test_a_records_own_text_is_readable_in_one_line() -> None:

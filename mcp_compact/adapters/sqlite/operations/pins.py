@@ -65,7 +65,10 @@ def registered(conn: sqlite3.Connection, key: SessionKey) -> list[Registered]:
         session = state.load(conn, key)
         if session is None:
             return []
-        rows = conn.execute(
-            "SELECT kind, name, text, seq FROM pin WHERE session = ? ORDER BY ordinal", (session.id,)
-        ).fetchall()
-        return [Registered(*row) for row in rows]
+        return pins_of(conn, session.id)
+
+
+def pins_of(conn: sqlite3.Connection, session: int) -> list[Registered]:
+    """The same inside of a transaction that has begun."""
+    rows = conn.execute("SELECT ordinal, kind, name, text, seq FROM pin WHERE session = ?", (session,))
+    return [Registered(*row[1:]) for row in sorted(rows)]

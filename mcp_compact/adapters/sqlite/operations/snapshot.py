@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from mcp_compact.adapters.sqlite.connection import reading
 from mcp_compact.adapters.sqlite.operations import state
 from mcp_compact.adapters.sqlite.operations.clearable import RESULT, result_facts
-from mcp_compact.adapters.sqlite.operations.encoding import json_list
+from mcp_compact.adapters.sqlite.operations.encoding import json_list, json_value
 from mcp_compact.adapters.sqlite.operations.live import appended_rows, live_rows, live_weight, service_rows, total
 from mcp_compact.adapters.sqlite.operations.memory import memory_of
+from mcp_compact.adapters.sqlite.operations.pins import pins_of
 from mcp_compact.adapters.sqlite.operations.rows import Narrow, entry_of_row, whole_record
 from mcp_compact.adapters.sqlite.operations.state import Session
 from mcp_compact.compaction.snapshot import Base, Instruction, Reach, ResultFacts, ServiceRecord, Snapshot
@@ -19,6 +20,8 @@ from mcp_compact.messages.message import Entry
 from mcp_compact.messages.weights import NOTHING, Family, family_of
 from mcp_compact.ports.store import SessionKey
 
+OWN_KINDS = ("attachment", "hook_result")
+"""What a service record of ours may be beside a summary."""
 INSTRUCTIONS = 200
 """So many newest standing instructions are read."""
 
@@ -62,6 +65,7 @@ def _snapshot(conn: sqlite3.Connection, session: Session, reach: Reach) -> Snaps
         memory=memory_of(conn, session),
         instructions=_instructions(conn, session),
         discovered_tools=_tools(conn, session),
+        registered=tuple(pins_of(conn, session.id)),
         context_window=session.context_window,
         overhead_tokens=session.overhead_tokens,
         last_message_uuid=last,
@@ -91,7 +95,8 @@ def _reached(reach: Reach, tokens: int, texts: int, next_seq: int) -> bool:
 def _service(conn: sqlite3.Connection, session: Session, row: Narrow) -> ServiceRecord:
     record = whole_record(conn, session.id, row.seq)
     text = record.text if record else ""
-    return ServiceRecord(MessageUuid(row.uuid), row.seq, live_weight(conn, session.id, row), text)
+    kind = record.subtype if record and record.subtype in OWN_KINDS else "summary"
+    return ServiceRecord(MessageUuid(row.uuid), row.seq, live_weight(conn, session.id, row), text, kind)
 
 
 def _results(conn: sqlite3.Connection, session: Session, tail: Sequence[Entry]) -> tuple[ResultFacts, ...]:
@@ -125,10 +130,20 @@ def _instructions(conn: sqlite3.Connection, session: Session) -> tuple[Instructi
 
 
 def _tools(conn: sqlite3.Connection, session: Session) -> tuple[str, ...]:
+    """Those that records brought, and those that the last boundary (perhaps a client's own) told of."""
     rows = conn.execute(
         "SELECT text FROM ledger WHERE session = ? AND kind = 'tool' AND first_seq <= ?", (session.id, session.last_seq)
     )
-    return tuple(sorted(row[0] for row in rows))
+    return tuple(sorted({*(row[0] for row in rows), *_told_tools(conn, session)}))
+
+
+def _told_tools(conn: sqlite3.Connection, session: Session) -> list[str]:
+    row = conn.execute(
+        "SELECT metadata FROM marker WHERE session = ? AND seq = ?", (session.id, session.boundary_seq)
+    ).fetchone()
+    metadata = json_value(row[0]) if row else {}
+    told = metadata.get("preCompactDiscoveredTools") if isinstance(metadata, dict) else None
+    return [name for name in told if isinstance(name, str)] if isinstance(told, list) else []
 
 
 def _last_messages(
