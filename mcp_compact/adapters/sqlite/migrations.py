@@ -64,13 +64,22 @@ def check_ours(conn: sqlite3.Connection, newest: int | None = None) -> None:
 
 
 def _run(conn: sqlite3.Connection, script: str) -> None:
-    """Statement by statement: `executescript` would commit the open transaction first."""
-    statement = ""
+    """Statement by statement: `executescript` would commit the open transaction first.
+
+    A script that ends in the middle, or says nothing, is a damaged installation: no version may stand for it.
+    """
+    statement, number = "", 0
     for line in script.splitlines(keepends=True):
         statement += line
         if sqlite3.complete_statement(statement):
             conn.execute(statement)
-            statement = ""
+            statement, number = "", number + 1
+    if statement.strip() or not number:
+        raise ServerError(
+            "broken_installation",
+            "A schema file of the package is cut short.",
+            "Nothing was changed; install mcp-compact again.",
+        )
 
 
 def _version(conn: sqlite3.Connection) -> int:

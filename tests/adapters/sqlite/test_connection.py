@@ -291,3 +291,14 @@ def test_a_migration_that_fails_leaves_the_version_before(path):
     assert conn.execute("PRAGMA user_version").fetchone() == (1,)
     assert conn.execute("SELECT count(*) FROM sqlite_master WHERE name = 'half'").fetchone() == (0,)
     conn.close()
+
+
+@pytest.mark.parametrize("script", ["", "-- nothing\n", "CREATE TABLE a (x);\nCREATE TABLE b (\n"])
+def test_a_schema_file_that_is_cut_short_makes_no_archive(path, script):
+    conn = sqlite3.connect(path, isolation_level=None)
+    with pytest.raises(ServerError) as caught:
+        migrate(conn, ((1, script),))
+    assert caught.value.code == "broken_installation"
+    assert conn.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+    assert conn.execute("PRAGMA user_version").fetchone() == (0,)
+    conn.close()
