@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Container, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
 
 from mcp_compact.adapters.sqlite.connection import reading
 from mcp_compact.adapters.sqlite.operations import state
@@ -27,27 +28,57 @@ RESULT = (
     f"t.tool_use_id, t.seq, t.block, {UNITS_NOW}, t.answers, {MEDIA_NOW}, t.cleared_units, t.cleared_answers, "
     "t.cleared_media, t.is_error, r.uuid, r.at_ms"
 )
+# The call that it answers (of repeated ids each one), and its record: thinking, an input cleared already, is it live?
+_CALL = (
+    "k.name, k.seq, k.block, k.path, k.first_line, k.end_line, k.input_hash, k.input_units, o.uuid, "
+    "o.has_thinking OR EXISTS (SELECT 1 FROM record w WHERE w.session = o.session AND w.message_id = o.message_id "
+    "AND w.has_thinking), "
+    "o.cleared > 0 AND EXISTS (SELECT 1 FROM cleared d WHERE d.session = k.session AND d.seq = k.seq "
+    "AND d.block = k.block AND d.kind = 'input' AND d.in_effect = 1), "
+    "o.snipped_by = 0, o.active > 0 AND o.kind = 1"
+)
+_ITS_CALL = (
+    "LEFT JOIN call k ON k.session = t.session AND k.tool_use_id = t.tool_use_id "
+    "LEFT JOIN record o ON o.session = k.session AND o.seq = k.seq "
+)
 _MEDIA = "t.kind, r.uuid, t.seq, t.block, t.part, t.tokens, t.tool_use_id, t.mark_units"
-# Of the active branch since the boundary, and of the preserved records: a partial index knows the uncleared ones.
-_LIVE = (
-    "SELECT {columns} FROM {table} JOIN record r ON r.session = t.session AND r.seq = t.seq "
+# What the active branch appended since the boundary, and what that preserved (a record that came late is both).
+# A partial index knows the uncleared results.
+_SINCE = (
+    "SELECT {columns} FROM {table} JOIN record r ON r.session = t.session AND r.seq = t.seq {joined}"
     "WHERE t.session = ? AND t.seq > ? AND t.cleared_by IS NULL AND r.kind = 1 AND r.active > 0 AND r.snipped_by = 0 "
     "{more} "
-    "UNION SELECT {columns} FROM member m JOIN {table} ON t.session = m.session AND t.seq = m.seq "
-    "JOIN record r ON r.session = t.session AND r.seq = t.seq "
+)
+_KEPT = (
+    "SELECT {columns} FROM member m JOIN {table} ON t.session = m.session AND t.seq = m.seq "
+    "JOIN record r ON r.session = t.session AND r.seq = t.seq {joined}"
     "WHERE m.session = ? AND m.marker = ? AND m.role = 'preserved' AND t.cleared_by IS NULL AND r.snipped_by = 0 "
     "{more} "
-    "ORDER BY {order}"
 )
-_LIVE_RESULTS = _LIVE.format(columns=RESULT, table="result t INDEXED BY result_uncleared", more="", order="2, 3")
-_LIVE_MEDIA = _LIVE.format(
-    columns=_MEDIA,
-    table="media t",
+_RESULTS: dict[str, str] = {
+    "columns": f"{RESULT}, {_CALL}",
+    "table": "result t INDEXED BY result_uncleared",
+    "joined": _ITS_CALL,
+    "more": "",
+}
+_ALL_MEDIA: dict[str, str] = {
+    "columns": _MEDIA,
+    "table": "media t",
+    "joined": "",
     # What stands in a result is gone where the result is cleared.
-    more="AND NOT EXISTS (SELECT 1 FROM result c WHERE c.session = t.session AND c.seq = t.seq AND c.block = t.block "
-    "AND c.cleared_by IS NOT NULL)",
-    order="3, 4, 5",
-)
+    "more": "AND NOT EXISTS (SELECT 1 FROM result c WHERE c.session = t.session AND c.seq = t.seq "
+    "AND c.block = t.block AND c.cleared_by IS NOT NULL)",
+}
+
+
+def _live_sql(parts: Mapping[str, str], order: str) -> tuple[str, str]:
+    """The statement for a session without a boundary, and for one with."""
+    since, kept = _SINCE.format_map(parts), _KEPT.format_map(parts)
+    return f"{since} ORDER BY {order}", f"{since} UNION {kept} ORDER BY {order}"
+
+
+_LIVE_RESULTS = _live_sql(_RESULTS, "2, 3, 14, 15")
+_LIVE_MEDIA = _live_sql(_ALL_MEDIA, "3, 4, 5")
 
 
 def clearable(conn: sqlite3.Connection, key: SessionKey) -> Clearable | None:
@@ -57,13 +88,12 @@ def clearable(conn: sqlite3.Connection, key: SessionKey) -> Clearable | None:
         if session is None:
             return None
         answer_ms, answer_seq = _newest_answer(conn, session)
-        rows = conn.execute(_LIVE_RESULTS, _live(session)).fetchall()
         return Clearable(
             base=Base(session.last_seq, session.marker_seq, session.live_hash.hex()),
             family=family_of(session.model),
             live_weight=session.totals.weight,
-            results=result_facts(conn, session.id, rows, _calls(conn, session, {row[0] for row in rows})),
-            media=[_media_facts(*row) for row in conn.execute(_LIVE_MEDIA, _live(session))],
+            results=_results(conn, session),
+            media=[_media_facts(*row) for row in _rows(conn, session, _LIVE_MEDIA)],
             newest_answer_ms=answer_ms,
             newest_answer_seq=answer_seq,
             overhead_tokens=session.overhead_tokens,
@@ -71,8 +101,10 @@ def clearable(conn: sqlite3.Connection, key: SessionKey) -> Clearable | None:
         )
 
 
-def _live(session: Session) -> tuple[int, int, int, int]:
-    return (session.id, session.base_seq, session.id, session.boundary_seq)
+def _rows(conn: sqlite3.Connection, session: Session, sql: tuple[str, str]) -> list[tuple[Any, ...]]:
+    if not session.boundary_seq:
+        return conn.execute(sql[0], (session.id, session.base_seq)).fetchall()
+    return conn.execute(sql[1], (session.id, session.base_seq, session.id, session.boundary_seq)).fetchall()
 
 
 def _newest_answer(conn: sqlite3.Connection, session: Session) -> tuple[int | None, int]:
@@ -92,40 +124,67 @@ def _newest_answer(conn: sqlite3.Connection, session: Session) -> tuple[int | No
     return (row[0], row[1]) if row else (None, 0)
 
 
-Call: TypeAlias = tuple[str, CallFacts | None]
-"""A call's tool, and its facts."""
-
-
-def result_facts(
-    conn: sqlite3.Connection, session: int, rows: Sequence[tuple[Any, ...]], calls: Mapping[str, Call] | None = None
-) -> list[ResultFacts]:
-    """Facts of rows of `RESULT` columns, old to new; of several results of one call the last one counts.
-
-    Without `calls` the tools are looked up, and nothing else of the calls.
-    """
-    if calls is None:
-        calls = _tools(conn, session, {row[0] for row in rows})
-    newest = {row[0]: row[1] for row in rows}
-    unknown: Call = ("", None)
+def _results(conn: sqlite3.Connection, session: Session) -> list[ResultFacts]:
+    """The uncleared results of the live context with what is known of their calls, of repeated ids the newest."""
+    rows = {(row[1], row[2]): row for row in _rows(conn, session, _LIVE_RESULTS)}
+    newest = {row[0]: row[1] for row in rows.values()}
+    old = [row[13] for row in rows.values() if row[13] is not None and row[13] <= session.base_seq]
+    kept = _preserved(conn, session, old) if old else set()
     return [
-        ResultFacts(
-            tool_use_id=ToolUseId(row[0]),
-            tool=calls.get(row[0], unknown)[0],
-            uuid=MessageUuid(row[10]),
-            seq=row[1],
-            block=row[2],
-            weight=Weight(*row[3:6]),
-            cleared_weight=Weight(*row[6:9]),
-            at_ms=row[11],
-            is_error=bool(row[9]),
-            call=calls.get(row[0], unknown)[1],
-        )
-        for row in rows
+        _fact(row, row[12] or "", _call(row) if _is_live(row, session.base_seq, kept) else None)
+        for row in rows.values()
         if newest[row[0]] == row[1]
     ]
 
 
-def _tools(conn: sqlite3.Connection, session: int, calls: set[str]) -> dict[str, Call]:
+def _is_live(row: Sequence[Any], base_seq: int, kept: Container[int]) -> bool:
+    """Is the call of a row part of the live context? Before the boundary that is what it preserved."""
+    seq, not_snipped, is_active = row[13], row[23], row[24]
+    return bool(not_snipped and ((is_active and seq > base_seq) or seq in kept))
+
+
+def _call(row: Sequence[Any]) -> CallFacts:
+    lines = (row[16], row[17]) if row[16] is not None else None
+    given = InputFacts(row[18] or b"", row[19], row[15] or "", lines)
+    return CallFacts(row[20], row[13], row[14], given, row[21] == 1, row[22] == 1)
+
+
+def _preserved(conn: sqlite3.Connection, session: Session, seqs: Sequence[int]) -> set[int]:
+    rows = conn.execute(
+        "SELECT seq FROM member WHERE session = ? AND marker = ? AND role = 'preserved' "
+        "AND seq IN (SELECT value FROM json_each(?))",
+        (session.id, session.boundary_seq, json_list(seqs)),
+    )
+    return {row[0] for row in rows}
+
+
+def result_facts(conn: sqlite3.Connection, session: int, rows: Sequence[tuple[Any, ...]]) -> list[ResultFacts]:
+    """Facts of rows of `RESULT` columns, old to new, with the tools' names; of several results of one call the last."""
+    names = _names(conn, session, {row[0] for row in rows})
+    newest = {row[0]: row[1] for row in rows}
+    return [_fact(row, names.get(row[0], ""), None) for row in rows if newest[row[0]] == row[1]]
+
+
+def _fact(row: Sequence[Any], tool: str, call: CallFacts | None) -> ResultFacts:
+    return ResultFacts(
+        tool_use_id=row[0],
+        tool=tool,
+        uuid=row[10],
+        seq=row[1],
+        block=row[2],
+        weight=Weight(row[3], row[4], row[5]),
+        cleared_weight=_weight(row[6], row[7], row[8]),
+        at_ms=row[11],
+        is_error=row[9] == 1,
+        call=call,
+    )
+
+
+# Most results would leave the same text behind.
+_weight = lru_cache(maxsize=256)(Weight)
+
+
+def _names(conn: sqlite3.Connection, session: int, calls: set[str]) -> dict[str, str]:
     """The tool that each call asked for; of repeated ids the newest."""
     if not calls:
         return {}
@@ -134,34 +193,7 @@ def _tools(conn: sqlite3.Connection, session: int, calls: set[str]) -> dict[str,
         "ORDER BY seq, block",
         (session, json_list(calls)),
     )
-    return {call: (name, None) for call, name in rows}
-
-
-_CALLS = (
-    "SELECT c.tool_use_id, c.name, c.seq, c.block, c.path, c.first_line, c.end_line, c.input_hash, c.input_units, "
-    "r.uuid, r.has_thinking OR EXISTS (SELECT 1 FROM record o WHERE o.session = r.session "
-    "AND o.message_id = r.message_id AND o.has_thinking), "
-    "r.cleared > 0 AND EXISTS (SELECT 1 FROM cleared d WHERE d.session = c.session AND d.seq = c.seq "
-    "AND d.block = c.block AND d.kind = 'input' AND d.in_effect = 1), "
-    "r.snipped_by = 0 AND ((r.active > 0 AND r.kind = 1 AND c.seq > ?) OR EXISTS (SELECT 1 FROM member m "
-    "WHERE m.session = c.session AND m.marker = ? AND m.role = 'preserved' AND m.seq = c.seq)) "
-    "FROM call c JOIN record r ON r.session = c.session AND r.seq = c.seq "
-    "WHERE c.session = ? AND c.tool_use_id IN (SELECT value FROM json_each(?)) ORDER BY c.seq, c.block"
-)
-
-
-def _calls(conn: sqlite3.Connection, session: Session, calls: set[str]) -> dict[str, Call]:
-    """The calls of those ids; of repeated ids the newest."""
-    if not calls:
-        return {}
-    given = (session.base_seq, session.boundary_seq, session.id, json_list(calls))
-    return {row[0]: (row[1], _call_facts(row) if row[12] else None) for row in conn.execute(_CALLS, given)}
-
-
-def _call_facts(row: Sequence[Any]) -> CallFacts:
-    lines = (row[5], row[6]) if row[5] is not None else None
-    given = InputFacts(row[7] or b"", row[8], row[4] or "", lines)
-    return CallFacts(MessageUuid(row[9]), row[2], row[3], given, bool(row[10]), bool(row[11]))
+    return dict(rows.fetchall())
 
 
 def _media_facts(  # noqa: PLR0913, PLR0917 - one parameter a column

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from mcp_compact.adapters.sqlite.operations.clearable import MEDIA_NOW, UNITS_NOW
 from mcp_compact.adapters.sqlite.operations.encoding import json_list, safe_id, safe_id_or_none
 from mcp_compact.adapters.sqlite.operations.live import clearing_of
+from mcp_compact.adapters.sqlite.operations.state import Session
 from mcp_compact.compaction.plan import Cleared
+from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.markers import Clearing, ClearKind
 from mcp_compact.messages.weights import Weight, total_weight
 
 _INSERT = "INSERT OR IGNORE INTO cleared VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+_LIVE = (
+    "SELECT r.uuid, r.seq, r.body_hash FROM record r WHERE r.session = ? "
+    "AND r.uuid IN (SELECT value FROM json_each(?)) AND r.snipped_by = 0 AND ((r.kind = 1 AND r.active > 0 AND r.seq > ?) OR r.seq IN (SELECT m.seq FROM member m "
+    "WHERE m.session = r.session AND m.marker = ? AND m.role IN ('service', 'preserved')))"
+)
 
 
 class Written(NamedTuple):
@@ -25,7 +34,8 @@ class Written(NamedTuple):
 
     @property
     def cleared(self) -> tuple[Clearing, ...]:
-        return tuple(place for _, place in self.places)
+        """The places in the order in which a marker names them."""
+        return tuple([place for _, place in sorted(self.places, key=_order)])
 
     def after(self) -> dict[int, list[Clearing]]:
         """What is in effect on each record that was touched, once the marker counts."""
@@ -61,7 +71,7 @@ def insert(
         taken.add(named)
         if place.kind is ClearKind.RESULT:
             whole.add((seq, place.block))
-        written.append((seq, place))
+        written.append((seq, _stored(place)))
         freed.append(item.freed)
         rows.append(_row(session, marker, seq, item))
     conn.executemany(_INSERT, rows)
@@ -89,6 +99,28 @@ def in_effect(conn: sqlite3.Connection, session: int, seqs: Iterable[int]) -> di
     for seq, kind, block, part in rows:
         found.setdefault(seq, []).append(clearing_of(kind, "", block, part, None))
     return found
+
+
+def live_records(
+    conn: sqlite3.Connection, session: Session, cleared: Sequence[Cleared]
+) -> dict[str, tuple[int, bytes]]:
+    """Of the records that clearings name the live ones: seq and hash of the body, by their stored uuids."""
+    uuids = {safe_id(item.clearing.uuid) for item in cleared}
+    rows = conn.execute(_LIVE, (session.id, json_list(uuids), session.base_seq, session.boundary_seq))
+    return {uuid: (seq, body_hash) for uuid, seq, body_hash in rows}
+
+
+def _order(placed: tuple[int, Clearing]) -> tuple[int, int, int]:
+    seq, place = placed
+    return seq, place.block, -1 if place.part is None else place.part
+
+
+def _stored(place: Clearing) -> Clearing:
+    """The clearing with its ids as they are stored."""
+    uuid, call = safe_id(place.uuid), safe_id_or_none(place.tool_use_id)
+    if uuid == place.uuid and call == place.tool_use_id:
+        return place
+    return replace(place, uuid=MessageUuid(uuid), tool_use_id=None if call is None else ToolUseId(call))
 
 
 def _row(session: int, marker: int, seq: int, item: Cleared) -> tuple[object, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import takewhile
 
@@ -21,7 +21,7 @@ from mcp_compact.adapters.sqlite.operations.chain import (
     set_head,
 )
 from mcp_compact.adapters.sqlite.operations.clearing import Written
-from mcp_compact.adapters.sqlite.operations.encoding import json_list, safe_id
+from mcp_compact.adapters.sqlite.operations.encoding import safe_id
 from mcp_compact.adapters.sqlite.operations.live import (
     appended_rows,
     live_among,
@@ -121,28 +121,27 @@ def _commit_clearing(conn: sqlite3.Connection, session: Session, plan: ClearingP
         return BASE_CHANGED
     before = session.totals
     marker = _marker(session, MessageUuid(safe_id(stamp.uuids[0])), MarkerKind.MICRO, session.last_seq)
-    live = live_among(conn, session, clearing.seqs_of(conn, session.id, plan.cleared).values())
-    written = clearing.insert(conn, session.id, marker.seq, plan.cleared, {uuid: seq for seq, uuid in live.items()})
+    live = clearing.live_records(conn, session, plan.cleared)
+    seqs = {uuid: seq for uuid, (seq, _) in live.items()}
+    written = clearing.insert(conn, session.id, marker.seq, plan.cleared, seqs)
     if not written.places:
         return Committed(None, "nothing_to_clear")
     enter(conn, session.id, marker.seq)
-    live_hash = (before.hash + _change(conn, session, written)) % HASH_MODULUS
+    live_hash = (before.hash + _change(written, dict(live.values()))) % HASH_MODULUS
     session.totals = replace(before, weight=before.weight - written.freed, hash=live_hash)
     session.marker_seq = marker.seq
     marker = replace(marker, cleared=written.cleared, metadata=bodies.micro_metadata(session, plan, written.cleared))
-    return _finish(conn, session, marker, before, stamp, reserve_ids(conn, 1))
+    _write(conn, session, marker, before, stamp, reserve_ids(conn, 1))
+    # It may name thousands of places: they are not read back.
+    marker = replace(marker, at_ms=stamp.now_ms)
+    return Committed(marker, live_hash=session.live_hash.hex(), live_weight=session.totals.weight)
 
 
-def _change(conn: sqlite3.Connection, session: Session, written: Written) -> int:
+def _change(written: Written, body_hashes: Mapping[int, bytes]) -> int:
     """What the live hash gains by the clearings of a marker."""
-    after = written.after()
-    rows = conn.execute(
-        "SELECT seq, body_hash FROM record WHERE session = ? AND seq IN (SELECT value FROM json_each(?))",
-        (session.id, json_list(after)),
-    )
     return sum(
-        state_hash(seq, body_hash, after[seq]) - state_hash(seq, body_hash, written.before.get(seq, ()))
-        for seq, body_hash in rows
+        state_hash(seq, body_hashes[seq], places) - state_hash(seq, body_hashes[seq], written.before.get(seq, ()))
+        for seq, places in written.after().items()
     )
 
 
@@ -215,11 +214,18 @@ def _marker(session: Session, uuid: MessageUuid, kind: MarkerKind, base_seq: int
 def _finish(
     conn: sqlite3.Connection, session: Session, marker: Marker, before: Totals, stamp: Stamp, row_id: int
 ) -> Committed:
+    """Write the marker, and read back what stands there now."""
+    _write(conn, session, marker, before, stamp, row_id)
+    return Committed(
+        marker_at(conn, session.id, marker.seq), live_hash=session.live_hash.hex(), live_weight=session.totals.weight
+    )
+
+
+def _write(
+    conn: sqlite3.Connection, session: Session, marker: Marker, before: Totals, stamp: Stamp, row_id: int
+) -> None:
     """Write the marker's row and record, and the session's row."""
     insert_marker(conn, session, marker, before)
     write_marker(conn, session, marker, row_id, stamp.now_ms)
     session.updated_ms = stamp.now_ms
     state.save(conn, session)
-    return Committed(
-        marker_at(conn, session.id, marker.seq), live_hash=session.live_hash.hex(), live_weight=session.totals.weight
-    )
