@@ -119,7 +119,7 @@ def _session_row(line: SessionLine, ids: dict[str, str], now_ms: int, *, folders
     if folders and line.cwd:
         title = f"{shown(line.cwd).rstrip('/').rsplit('/', 1)[-1]}: {title}"
     return (
-        ("  " if line.parent_session_id else "") + shown(ids[line.session_id]),
+        ("  " if line.parent_session_id and not line.is_fork else "") + shown(ids[line.session_id]),
         age(at_ms, now_ms) if at_ms is not None else "",
         f"{line.messages:,}",
         tokens(line.tokens),

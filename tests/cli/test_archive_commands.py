@@ -151,3 +151,9 @@ def test_a_list_of_sessions_fits_and_cannot_steer_the_terminal():
     assert "1 h ago" in shown[1]
     assert "12.3k" in shown[1]
     assert not any("\x1b" in text for text in shown)
+
+
+def test_a_fork_stands_for_itself_and_a_sub_agents_session_under_its_parent():
+    lines = [line("parent-1"), line("parent-1/agent-1", "parent-1"), line("fork-1", "parent-1", is_fork=True)]
+    rows = session_lines(lines, NOW_MS + 3_600_000, Terminal(), folders=False)[1:]
+    assert [row.startswith("  ") for row in rows] == [False, True, False]
