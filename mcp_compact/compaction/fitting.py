@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from mcp_compact.messages.memory_document import MemoryDocument, Section
+from mcp_compact.messages.memory_document import MemoryDocument, Section, replace_section
 from mcp_compact.messages.weights import CountUnits
 from mcp_compact.messages.words import is_instruction
 
@@ -32,6 +32,15 @@ def fit(
         ]
         document = replace(document, sections=tuple(s for part in own for s in part.sections))
     return _fitted(document, total_units, count, note)
+
+
+def merged(first: MemoryDocument, second: MemoryDocument) -> MemoryDocument:
+    """The first document with the second's sections below its own of the same name, or behind all of them."""
+    out = first
+    for section in second.sections:
+        body = "\n".join(filter(None, [out.body(section.heading), section.body]))
+        out = replace_section(out, section.heading, body)
+    return out
 
 
 def _fitted(document: MemoryDocument, units: int, count: CountUnits, note: CutNote | None) -> MemoryDocument:

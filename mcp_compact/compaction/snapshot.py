@@ -32,6 +32,8 @@ class Memory:
     mark_seq: int | None = None
     """Where that record stands; None where the archive does not hold it."""
     covers_all: bool = False
+    writer: str = "agent"
+    """Who wrote it: `agent`, `extractor` or a model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,10 +45,8 @@ def live_context(archive: Sequence[Record], markers: Sequence[Marker]) -> LiveCo
     on_chain = effective_chain(markers, active)
     boundary = last_boundary(on_chain)
     base_seq = boundary.base_seq if boundary else 0
-    service_of_any = {uuid for marker in markers for uuid in marker.service}
-    since = [
-        r for r in dialogue if r.seq > base_seq and r.seq in active and r.is_message and r.uuid not in service_of_any
-    ]
+    placed = {uuid for marker in markers for uuid in marker.service} | set(boundary.preserved if boundary else ())
+    since = [r for r in dialogue if r.seq > base_seq and r.seq in active and r.is_message and r.uuid not in placed]
     kept = _chosen(archive, boundary.preserved if boundary else ())
     service = tuple(_chosen(archive, boundary.service if boundary else ()))
     snipped = {uuid for marker in on_chain for uuid in marker.snipped}

@@ -125,7 +125,7 @@ def _conversation(records: Sequence[Record], how: Offline, around: Surroundings)
             own += 1
         live = replace(live, service=live.records[:own], records=live.records[own:])
     if live.service and is_our_summary(live.service[0]):
-        memory = Memory(memory_in(live.service[0].text), 1, mark_seq=EVERYTHING_AFTER)
+        memory = Memory(memory_in(live.service[0].text), 1, mark_seq=EVERYTHING_AFTER, writer="extractor")
     return conversation(
         live,
         how.family,
