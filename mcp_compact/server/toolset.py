@@ -5,6 +5,7 @@ from __future__ import annotations
 from mcp_compact.server.context_tools import CONTEXT_TOOLS
 from mcp_compact.server.feeding_tools import FEEDING_TOOLS
 from mcp_compact.server.memory_tools import ARCHIVE_TOOLS, MEMORY_TOOLS
+from mcp_compact.server.pin_tools import PIN_TOOLS
 from mcp_compact.server.session_tools import SESSION_TOOLS
 from mcp_compact.server.toolbox import ToolFacts
 
@@ -12,6 +13,7 @@ TOOLS: tuple[ToolFacts, ...] = (
     *FEEDING_TOOLS,
     *CONTEXT_TOOLS,
     *MEMORY_TOOLS,
+    *PIN_TOOLS,
     *ARCHIVE_TOOLS,
     *SESSION_TOOLS,
 )

@@ -17,6 +17,7 @@ from mcp_compact.service import (
     extracting,
     importing,
     memory,
+    pins,
     plans,
     reading,
     snipping,
@@ -26,6 +27,7 @@ from mcp_compact.service import (
 from mcp_compact.service import sessions as whole
 from mcp_compact.service.deps import Deps, session_key
 from mcp_compact.service.jobs import CompactCall
+from mcp_compact.service.pins import PinResult
 from mcp_compact.service.prepare import Progress
 from mcp_compact.service.results import (
     AppendResult,
@@ -134,6 +136,18 @@ class Service:
         return await memory.update_memory(
             self.deps, key, content, section=section, summarized_through=summarized_through
         )
+
+    async def pin(self, session_id: str, text: str, *, kind: str = "instruction", name: str = "") -> PinResult:
+        """Keep something word for word through every compaction."""
+        return await pins.pin(self.deps, session_key(self.namespace, session_id), text, kind=kind, name=name)
+
+    async def unpin(self, session_id: str, name: str, *, kind: str = "instruction") -> PinResult:
+        """Take a pin back."""
+        return await pins.unpin(self.deps, session_key(self.namespace, session_id), name, kind=kind)
+
+    async def pins(self, session_id: str) -> PinResult:
+        """The pins in force."""
+        return await pins.list_pins(self.deps, session_key(self.namespace, session_id))
 
     async def extract_memory(self, session_id: str) -> MemoryResult:
         """Bring the session memory up to date by the extractor, without a compaction."""

@@ -24,10 +24,12 @@ CORE = [
     "undo_compaction",
     "get_session_memory",
     "update_session_memory",
+    "pin_instruction",
     "search_messages",
     "get_original",
 ]
 FULL = [
+    "unpin",
     "create_session",
     "list_sessions",
     "delete_session",
@@ -48,6 +50,7 @@ PARAMETERS = {
     "undo_compaction": ["session_id"],
     "get_session_memory": ["session_id"],
     "update_session_memory": ["content", "section", "summarized_through", "session_id"],
+    "pin_instruction": ["text", "kind", "name", "session_id"],
     "search_messages": ["query", "session_id", "cursor", "limit"],
     "get_original": ["id", "session_id", "cursor"],
 }
@@ -71,6 +74,7 @@ async def test_the_core_tools_have_the_names_and_parameters_that_clients_rely_on
         "append_messages": ["messages"],
         "submit_summary": ["compaction_id", "summary"],
         "update_session_memory": ["content"],
+        "pin_instruction": ["text"],
         "search_messages": ["query"],
         "get_original": ["id"],
     }
@@ -121,7 +125,7 @@ async def test_the_listing_is_the_same_every_time(settings: Settings):
 async def test_a_client_that_keeps_its_history_can_be_offered_fewer_tools(settings: Settings):
     names = [tool["name"] for tool in await listed(settings, "auto", "agent")]
     assert names == [name for name in CORE if name in names]
-    assert len(names) == 6
+    assert len(names) == 7
     with pytest.raises(CallerError, match="agent, core, full"):
         build_server(settings, profile="everything")
     with pytest.raises(CallerError, match="stdio"):
