@@ -3,9 +3,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import pytest
-
-from mcp_compact.compaction.findings import tool_references
 from mcp_compact.messages.weights import estimate_all, estimate_units
 from mcp_compact.service.prepare import (
     best_counter,
@@ -86,35 +83,6 @@ def test_the_same_message_sent_again_has_the_same_hash() -> None:
     assert content_hash(one) == content_hash(two) != content_hash(other)
     assert content_hash(note) == b""
     assert message_hash("user", "half \ud83d") == message_hash("user", "half \ufffd")
-
-
-REFERENCES = [
-    {"type": "tool_reference", "tool_name": "mcp__gh__list"},
-    {"type": "tool_reference", "tool_name": "mcp__gh__get"},
-]
-
-
-def test_tools_that_a_search_brought_are_named() -> None:
-    talk = Talk()
-    parts = [
-        *REFERENCES,
-        {"type": "tool_reference", "name": "mcp__x"},
-        {"type": "tool_reference"},
-        {"type": "other", "name": "no"},
-    ]
-    record = talk.add("user", [tool_result("t", "") | {"content": parts}])
-    assert tool_references(record) == ("mcp__gh__list", "mcp__gh__get", "mcp__x")
-    assert tool_references(talk.user("none")) == ()
-
-
-@pytest.mark.parametrize("name", ["tool_references", "anything"])
-def test_tools_that_the_providers_own_search_brought_are_named(name: str) -> None:
-    found = {"type": "tool_search_tool_search_result", name: REFERENCES}
-    block = {"type": "tool_search_tool_result", "tool_use_id": "s", "content": found}
-    record = Talk().add(
-        "assistant", [{"type": "server_tool_use", "id": "s", "name": "tool_search_tool_regex", "input": {}}, block]
-    )
-    assert tool_references(record) == (("mcp__gh__list", "mcp__gh__get") if name == "tool_references" else ())
 
 
 def test_a_records_own_text_is_readable_in_one_line() -> None:
