@@ -20,13 +20,16 @@ DAY_SECONDS = 86_400
 MAX_MS = 100_000_000_000_000
 """The year 5138: what is later is no time of a record."""
 
+_plain = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+_escaped = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
 
 def canonical(value: object) -> bytes:
     """JSON as we store it: UTF-8, no blanks; a lone surrogate makes the whole text escaped."""
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        return _plain(value).encode()
     except UnicodeEncodeError:
-        return json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False).encode()
+        return _escaped(value).encode()
 
 
 def body_hash(body: bytes) -> bytes:

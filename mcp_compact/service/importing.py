@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -72,10 +72,10 @@ async def import_file(
 
     Raises CallerError where the path or the content is no transcript; nothing is stored then.
     """
-    head, size = await to_thread.run_sync(_head, path, deps.settings.max_file_bytes)
+    head, size, place = await to_thread.run_sync(_head, path, deps.settings.max_file_bytes)
     name = format_name or detect_format(head)
     head_hash = blake2b(head[:4096].split(b"\n", 1)[0], digest_size=16).hexdigest()
-    source = f"{session_id}|{path.resolve()}"
+    source = f"{session_id}|{place}"
     position = await deps.store.position(namespace, source)
     if position is not None and (position.head_hash != head_hash or position.offset > size):
         position = None
@@ -87,7 +87,7 @@ async def import_file(
     with await to_thread.run_sync(partial(_open, path)) as stream:
         stream.seek(work.offset)
         await _run(deps, namespace, work, _chunks(stream), path.stem, progress)
-    return await _result(deps, namespace, work)
+    return await _result(deps, work)
 
 
 async def import_content(
@@ -99,7 +99,7 @@ async def import_content(
     stem = session_id or f"import-{blake2b(data, digest_size=6).hexdigest()}"
     work = _Import(reader_for(name, stem), name, "", session_id, "", len(data))
     await _run(deps, namespace, work, iter([data]), stem, None)
-    return await _result(deps, namespace, work)
+    return await _result(deps, work)
 
 
 def _never(_: str) -> bool:
@@ -111,7 +111,8 @@ def _always(_: str) -> bool:
     return True
 
 
-def _head(path: Path, limit: int) -> tuple[bytes, int]:
+def _head(path: Path, limit: int) -> tuple[bytes, int, Path]:
+    """The file's beginning, its size, and where it really is."""
     if not path.exists():
         raise CallerError("no_such_file", f"There is no file {str(path)!r}.", "Check the path.")
     if path.is_dir():
@@ -124,7 +125,7 @@ def _head(path: Path, limit: int) -> tuple[bytes, int]:
             "Raise MCP_COMPACT_MAX_FILE_MB.",
         )
     with _open(path) as stream:
-        return stream.read(HEAD_BYTES), size
+        return stream.read(HEAD_BYTES), size, path.resolve()
 
 
 def _open(path: Path) -> BinaryIO:
@@ -257,31 +258,28 @@ async def _store_batch(deps: Deps, work: _Import, read: _Read) -> None:
     """A batch: the sub-agents' records first, the session's own with the file's position last."""
     if work.key is None:
         raise ServerError("no_session", "The import has no session.", "Report this.")
-    main: list[Record] = []
-    children: dict[str, list[Record]] = {}
-    for item in read.parsed:
-        if item.agent_id is None or item.agent_id == work.reader.sole_agent:
-            main.append(item.record)
+    make = partial(prepare, [item.record for item in read.parsed], deps.tokenizer, with_content_hash=False)
+    main: list[Prepared] = []
+    children: dict[str, list[Prepared]] = {}
+    sole_agent = work.reader.sole_agent
+    for item, prepared in zip(read.parsed, await to_thread.run_sync(make), strict=True):
+        if item.agent_id is None or item.agent_id == sole_agent:
+            main.append(prepared)
         else:
-            children.setdefault(item.agent_id, []).append(item.record)
+            children.setdefault(item.agent_id, []).append(prepared)
     for agent_id, records in children.items():
         key = session_key(work.key.namespace, child_id(work.key.session_id, agent_id))
         work.children[key.session_id] = None
         facts = _facts(work, agent_id, parent=work.key.session_id)
-        await _append(deps, work, key, Batch(await _prepared(deps, records), facts))
+        await _append(deps, work, key, Batch(tuple(records), facts))
     position = SourcePosition(work.source, read.offset, read.line, 0, work.head_hash, read.state)
     batch = Batch(
-        await _prepared(deps, main),
-        _facts(work, work.reader.sole_agent, parent=None),
-        tuple(await _boundaries(deps, work.key, main)),
+        tuple(main),
+        _facts(work, sole_agent, parent=None),
+        tuple(await _boundaries(deps, work.key, [prepared.record for prepared in main])),
         position if work.source else None,
     )
     await _append(deps, work, work.key, batch)
-
-
-async def _prepared(deps: Deps, records: Sequence[Record]) -> tuple[Prepared, ...]:
-    make = partial(prepare, records, deps.tokenizer, with_content_hash=False)
-    return tuple(await to_thread.run_sync(make))
 
 
 async def _append(deps: Deps, work: _Import, key: SessionKey, batch: Batch) -> None:
@@ -321,19 +319,19 @@ async def _boundaries(deps: Deps, key: SessionKey, records: Sequence[Record]) ->
                 "postTokens": boundary.post_tokens,
                 "preCompactDiscoveredTools": list(boundary.discovered_tools),
             }
-            found.append(NativeBoundary(boundary.uuid, service, kept, {k: v for k, v in metadata.items() if v}))
+            found.append(NativeBoundary(boundary.uuid, service, kept, _stated(metadata)))
         elif (clearing := native_clearing(record)) is not None:
             metadata = {
                 "trigger": clearing.trigger,
                 "preTokens": clearing.pre_tokens,
                 "tokensSaved": clearing.tokens_saved,
             }
-            found.append(
-                NativeBoundary(
-                    clearing.uuid, (), (), {k: v for k, v in metadata.items() if v}, clearing.tool_use_ids, True
-                )
-            )
+            found.append(NativeBoundary(clearing.uuid, (), (), _stated(metadata), clearing.tool_use_ids, micro=True))
     return found
+
+
+def _stated(metadata: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in metadata.items() if value}
 
 
 async def _stored(deps: Deps, key: SessionKey) -> list[Record]:
@@ -341,7 +339,7 @@ async def _stored(deps: Deps, key: SessionKey) -> list[Record]:
     return await deps.store.records(key, after_seq=0, up_to_seq=row.last_seq, live_only=True) if row else []
 
 
-async def _result(deps: Deps, namespace: str, work: _Import) -> ImportResult:
+async def _result(deps: Deps, work: _Import) -> ImportResult:
     if work.key is None:
         raise ServerError("no_session", "The import has no session.", "Report this.")
     report = work.reader.report
