@@ -66,6 +66,8 @@ class Settings:
     summarizers: tuple[str, ...] = ("agent",)
     """Who is asked for a summary, in this order."""
     llm: LlmSettings = field(default_factory=LlmSettings)
+    extract: bool = True
+    """Does the server bring session memory up to date in the background?"""
     log_level: str = "WARNING"
     warnings: tuple[str, ...] = ()
     historic: tuple[str, ...] = ()
@@ -100,6 +102,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         hook_entry_points=reader.flag("MCP_COMPACT_HOOK_ENTRY_POINTS", default=True),
         summarizers=_summarizers(reader),
         llm=_llm(reader),
+        extract=reader.flag("MCP_COMPACT_EXTRACT", default=True),
         log_level=reader.choice("MCP_COMPACT_LOG_LEVEL", ("WARNING", "DEBUG", "INFO", "ERROR", "CRITICAL")),
     )
     reader.unknown_names()
@@ -371,6 +374,7 @@ def effective(settings: Settings) -> dict[str, object]:
         "MCP_COMPACT_MEMORY_FIRST_TOKENS": p.memory.first_at_tokens,
         "MCP_COMPACT_MEMORY_STEP_TOKENS": p.memory.then_each_tokens,
         "MCP_COMPACT_MEMORY_STEP_CALLS": p.memory.then_each_calls,
+        "MCP_COMPACT_EXTRACT": settings.extract,
         "MCP_COMPACT_MICRO_TOOLS": list(p.micro.tools),
         "MCP_COMPACT_MICRO_EXCLUDE": list(p.micro.exclude_tools),
         **{name: getattr(p.micro, field) or None for name, field in MICRO_FIGURES.items()},

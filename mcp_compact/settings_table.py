@@ -76,6 +76,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("MCP_COMPACT_MEMORY_FIRST_TOKENS", "tokens", "10000", "Session memory is first due at so many tokens."),
     Setting("MCP_COMPACT_MEMORY_STEP_TOKENS", "tokens", "5000", "And again after so many more."),
     Setting("MCP_COMPACT_MEMORY_STEP_CALLS", "calls", "3", "If so many tools were called meanwhile."),
+    Setting("MCP_COMPACT_EXTRACT", "flag", "on", "The server does so in the background, after appends and imports."),
     Setting("MCP_COMPACT_MICRO_TOOLS", "names, globs", "", "More tools whose old results may be cleared."),
     Setting("MCP_COMPACT_MICRO_EXCLUDE", "names, globs", "", "Tools whose results are never cleared."),
     Setting("MCP_COMPACT_MICRO_OLDER_THAN_MINUTES", "minutes", "60", "Age from which results are cleared."),

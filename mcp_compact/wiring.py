@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import anyio
+from anyio.abc import TaskGroup
 
 from mcp_compact.config import Settings, load_settings
 from mcp_compact.ports.clock import Clock
@@ -16,20 +17,33 @@ from mcp_compact.ports.store import Store
 from mcp_compact.ports.summarizer import Summarizer
 from mcp_compact.ports.tokenizer import Tokenizer
 from mcp_compact.service.deps import Deps
+from mcp_compact.service.extraction import Extractions, Runs
 from mcp_compact.service.service import LOCAL, Service
 
 
 @asynccontextmanager
-async def open_service(settings: Settings | None = None, *, namespace: str = LOCAL) -> AsyncIterator[Service]:
+async def open_service(
+    settings: Settings | None = None, *, namespace: str = LOCAL, tasks: TaskGroup | None = None
+) -> AsyncIterator[Service]:
     """Every verb of the product over the archive that the settings name; closes it at the end.
 
     May be entered several times at once in a process: all share one archive, the last one out closes it.
-    Raises ServerError where the archive cannot be opened.
+    With `tasks` session memory is brought up to date in the background, in that group; what still runs is
+    stopped before this closes. Raises ServerError where the archive cannot be opened.
     """
     known = settings or load_settings()
-    async with _shared_store(known) as store:
+    async with _shared_store(known) as shared:
         hooks, writers = _hooks(known), _writers(known)
-        yield Service(Deps(store, tokenizer(), system_clock(), known, hooks, writers), namespace)
+        deps = Deps(shared.stores[0], tokenizer(), system_clock(), known, hooks, writers)
+        if tasks is None or not known.extract:
+            yield Service(deps, namespace)
+            return
+        extractions = Extractions(deps, tasks, shared.runs)
+        try:
+            yield Service(replace(deps, extractions=extractions), namespace)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await extractions.close()
 
 
 def _hooks(settings: Settings) -> Hooks | None:
@@ -80,6 +94,8 @@ class _Shared:
     stores: list[Store] = field(default_factory=list)
     """Empty until it is open."""
     users: int = 0
+    runs: Runs = field(default_factory=dict)
+    """Updates of session memory under way, whoever started them."""
 
 
 _open: dict[str, _Shared] = {}
@@ -87,12 +103,13 @@ _open: dict[str, _Shared] = {}
 
 
 @asynccontextmanager
-async def _shared_store(settings: Settings) -> AsyncIterator[Store]:
+async def _shared_store(settings: Settings) -> AsyncIterator[_Shared]:
     name = str(settings.db)
     shared = _open.setdefault(name, _Shared())
     shared.users += 1
     try:
-        yield await _store_of(shared, settings)
+        await _opened(shared, settings)
+        yield shared
     finally:
         shared.users -= 1
         if shared.users == 0:
@@ -102,7 +119,7 @@ async def _shared_store(settings: Settings) -> AsyncIterator[Store]:
                 await shared.stack.aclose()
 
 
-async def _store_of(shared: _Shared, settings: Settings) -> Store:
+async def _opened(shared: _Shared, settings: Settings) -> None:
     from mcp_compact.adapters.sqlite.store import open_store  # noqa: PLC0415 - loads aiosqlite, on first use
 
     # Half an opened connection would keep the process from ending.
@@ -114,4 +131,3 @@ async def _store_of(shared: _Shared, settings: Settings) -> Store:
                         open_store(settings.db, full_sync=settings.synchronous == "full")
                     )
                 )
-    return shared.stores[0]

@@ -340,8 +340,20 @@ class Store(Protocol):
     async def memory(self, key: SessionKey, version: int | None = None) -> Memory | None: ...
 
     async def write_memory(
-        self, key: SessionKey, text: str, mark_uuid: MessageUuid | None, writer: str, now_ms: int
-    ) -> Memory: ...
+        self,
+        key: SessionKey,
+        text: str,
+        mark_uuid: MessageUuid | None,
+        writer: str,
+        now_ms: int,
+        *,
+        if_version: int | None = None,
+    ) -> Memory:
+        """Add a version; with `if_version` only where that one is still the newest (0: none was written yet).
+
+        Raises CallerError: `no_such_session`, `memory_changed`.
+        """
+        ...
 
     async def note(
         self, key: SessionKey, *, decline: str = "", attempt: str = "", auto_failed: bool | None = None

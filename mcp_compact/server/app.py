@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio import to_thread
+from anyio.abc import TaskGroup
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import UnexpectedToolError
@@ -142,7 +143,9 @@ def build_server(
     @asynccontextmanager
     async def lifespan(_: MCPServer[Backend]) -> AsyncIterator[Backend]:
         async with (
-            open_backend(factory or _opener(known), here, takes_summaries=profile != "agent") as backend,
+            # The outermost: the archive's opener stops what runs in it before it closes.
+            anyio.create_task_group() as background,
+            open_backend(factory or _opener(known, background), here, takes_summaries=profile != "agent") as backend,
             anyio.create_task_group() as tasks,
         ):
             if answered is not None:
@@ -169,11 +172,11 @@ async def _warm_after(answered: anyio.Event, server: CompactServer, backend: Bac
     await backend.warm()
 
 
-def _opener(settings: Settings) -> ServiceFactory:
+def _opener(settings: Settings, tasks: TaskGroup) -> ServiceFactory:
     def opened() -> AbstractAsyncContextManager[Service]:
         from mcp_compact.wiring import open_service  # noqa: PLC0415 - see CompactServer
 
-        return open_service(settings)
+        return open_service(settings, tasks=tasks)
 
     return opened
 

@@ -42,6 +42,9 @@ async def append(
     fresh = records[repeated:]
     make = partial(prepare, fresh, deps.tokenizer, with_content_hash=True)
     done = await _store(deps, key, await to_thread.run_sync(make), stated)
+    status = await status_of(deps, key)
+    if deps.extractions is not None:
+        deps.extractions.consider(key, status)
     return AppendResult(
         session_id=key.session_id,
         uuids=tuple(done.uuids),
@@ -49,7 +52,7 @@ async def append(
         known=done.known + repeated,
         conflicts=tuple(done.conflicts),
         warnings=_warnings(items, done, repeated),
-        status=await status_of(deps, key),
+        status=status,
     )
 
 

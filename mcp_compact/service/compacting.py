@@ -32,7 +32,16 @@ SEND_LIVE = "Send what get_messages_after_boundary gives instead of the old mess
 
 
 async def compact(deps: Deps, key: SessionKey, call: CompactCall) -> CompactResult:
-    """Compact a session, or say why not. Raises CallerError for a bad call or an unknown session."""
+    """Compact a session, or say why not. Raises CallerError for a bad call or an unknown session.
+
+    An update of its memory that is under way is waited for, for a while.
+    """
+    late = await deps.extractions.settled(key) if deps.extractions is not None else ""
+    result = await _compacted(deps, key, call)
+    return replace(result, warnings=(*result.warnings, late)) if late else result
+
+
+async def _compacted(deps: Deps, key: SessionKey, call: CompactCall) -> CompactResult:
     job = await job_of(deps, key, call)
     snapshot = await read_snapshot(job)
     print_ = fingerprint(snapshot, job.request, job.policy)

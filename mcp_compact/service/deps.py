@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from anyio import to_thread
 
@@ -19,6 +19,9 @@ from mcp_compact.ports.store import SessionKey, SessionRow, Store
 from mcp_compact.ports.summarizer import Summarizer
 from mcp_compact.ports.tokenizer import Tokenizer
 from mcp_compact.service.prepare import best_counter
+
+if TYPE_CHECKING:
+    from mcp_compact.service.extraction import Extractions
 
 MAX_SESSION_ID = 200
 
@@ -44,6 +47,9 @@ class Settings(Protocol):
     @property
     def summarizers(self) -> tuple[str, ...]: ...
 
+    @property
+    def extract(self) -> bool: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Deps:
@@ -54,6 +60,8 @@ class Deps:
     hooks: Hooks | None = None
     writers: Mapping[str, Summarizer] = field(default_factory=dict)
     """Who can be asked for a summary, by the names of the setting (the calling agent aside)."""
+    extractions: Extractions | None = None
+    """Session memory in the background; None where nobody hosts it."""
 
     async def row(self, key: SessionKey) -> SessionRow:
         """The session's row. Raises CallerError `unknown_session`."""

@@ -40,12 +40,22 @@ async def extract_memory(deps: Deps, key: SessionKey) -> MemoryResult:
         text = await _text(deps, key, snapshot)
         if text is None:
             return replace(await get_memory(deps, key), warnings=("nothing is new since the memory was written",))
-        now = await deps.store.memory(key)
-        if (now.version if now else 0) == (snapshot.memory.version if snapshot.memory else 0):
-            await deps.store.write_memory(key, text, _newest(snapshot), WRITER, deps.clock.now_ms())
+        if await _is_written(deps, key, snapshot, text):
             return await get_memory(deps, key)
         # Somebody wrote notes meanwhile: they are the memory to start from.
     raise CallerError("memory_changed", "The memory is being written by others.", "Call again.")
+
+
+async def _is_written(deps: Deps, key: SessionKey, snapshot: Snapshot, text: str) -> bool:
+    """Write the version, unless somebody else has written one since the snapshot."""
+    version, now = snapshot.memory.version if snapshot.memory else 0, deps.clock.now_ms()
+    try:
+        await deps.store.write_memory(key, text, _newest(snapshot), WRITER, now, if_version=version)
+    except CallerError as error:
+        if error.code != "memory_changed":
+            raise
+        return False
+    return True
 
 
 def _newest(snapshot: Snapshot) -> MessageUuid | None:

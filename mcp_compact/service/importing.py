@@ -350,6 +350,9 @@ async def _result(deps: Deps, work: _Import) -> ImportResult:
         warnings.append(f"{report.copied} records were copied from an earlier session")
     if report.glued:
         warnings.append(f"{report.glued} lines held several records: all were read")
+    status = await status_of(deps, work.key)
+    if deps.extractions is not None:
+        deps.extractions.consider(work.key, status)
     return ImportResult(
         session_id=work.key.session_id,
         format=work.format,
@@ -363,5 +366,5 @@ async def _result(deps: Deps, work: _Import) -> ImportResult:
         problem_count=report.problem_count,
         not_understood=dict(report.unknown_types),
         warnings=tuple(warnings),
-        status=await status_of(deps, work.key),
+        status=status,
     )

@@ -155,9 +155,16 @@ class SqliteStore:
         return await self.run(operations.memory, key, version)
 
     async def write_memory(
-        self, key: SessionKey, text: str, mark_uuid: MessageUuid | None, writer: str, now_ms: int
+        self,
+        key: SessionKey,
+        text: str,
+        mark_uuid: MessageUuid | None,
+        writer: str,
+        now_ms: int,
+        *,
+        if_version: int | None = None,
     ) -> Memory:
-        return await self.run(operations.write_memory, key, text, mark_uuid, writer, now_ms)
+        return await self.run(operations.write_memory, key, text, mark_uuid, writer, now_ms, if_version=if_version)
 
     async def note(
         self, key: SessionKey, *, decline: str = "", attempt: str = "", auto_failed: bool | None = None

@@ -11,6 +11,7 @@ from mcp_compact.adapters.sqlite.operations.encoding import safe_id_or_none
 from mcp_compact.adapters.sqlite.operations.sessions import existing
 from mcp_compact.adapters.sqlite.operations.state import Session
 from mcp_compact.compaction.snapshot import Memory
+from mcp_compact.errors import CallerError
 from mcp_compact.messages.codec import well_formed
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.ports.store import SessionKey
@@ -38,12 +39,21 @@ def memory_of(conn: sqlite3.Connection, session: Session, version: int | None = 
     return Memory(text, number, MessageUuid(mark_uuid) if mark_uuid is not None else None, mark_seq, bool(covers_all))
 
 
-def write_memory(
-    conn: sqlite3.Connection, key: SessionKey, text: str, mark_uuid: MessageUuid | None, writer: str, now_ms: int
+def write_memory(  # noqa: PLR0913 - what a version is made of
+    conn: sqlite3.Connection,
+    key: SessionKey,
+    text: str,
+    mark_uuid: MessageUuid | None,
+    writer: str,
+    now_ms: int,
+    *,
+    if_version: int | None = None,
 ) -> Memory:
-    """Add a version. Raises CallerError (`no_such_session`)."""
+    """Add a version. Raises CallerError: `no_such_session`, `memory_changed` (it is at another than `if_version`)."""
     with writing(conn):
         session = existing(conn, key)
+        if if_version is not None and session.memory_version != if_version:
+            raise CallerError("memory_changed", "The memory was written by others meanwhile.", "Call again.")
         written = insert_memory(conn, session, text, mark_uuid, writer, now_ms)
         session.updated_ms = now_ms
         state.save(conn, session)
