@@ -34,7 +34,7 @@ from mcp_compact.messages.live import LiveContext, live_hash, state_hash
 from mcp_compact.messages.markers import ClearKind
 from mcp_compact.messages.message import Entry, Record, entry_of
 from mcp_compact.messages.valid import Turn
-from mcp_compact.messages.weights import NOTHING, Family, Weight
+from mcp_compact.messages.weights import NOTHING, Family, Weight, total_weight
 from mcp_compact.messages.words import standing_instructions, users_words
 
 
@@ -107,7 +107,7 @@ def snapshot_of(talk: Conversation) -> Snapshot:
     service = tuple(_service(record, talk.weighed[record.uuid].best) for record in talk.live.service)
     newest_user = next((r.uuid for r in reversed(talk.live.records) if r.type == "user" and r.is_text_holding), None)
     return Snapshot(
-        base=Base(max((r.seq for r in talk.live.all), default=0), _marker_seq(talk.live), hash_of(talk.live)),
+        base=_base(talk.live),
         family=talk.family,
         tail=tail,
         tail_is_all=True,
@@ -156,11 +156,10 @@ def clearable_of(talk: Conversation) -> Clearable:
     records = talk.live.records
     answer = next((record for record in reversed(records) if record.type == "assistant"), None)
     same = [record.seq for record in records if answer and _message_id(record) == _message_id(answer) is not None]
-    live = snapshot_of(talk)
     return Clearable(
-        base=live.base,
+        base=_base(talk.live),
         family=talk.family,
-        live_weight=live.live_weight,
+        live_weight=total_weight([talk.weighed[record.uuid].best for record in talk.live.all]),
         results=result_facts(talk),
         media=[media for record in records for media in talk.weighed[record.uuid].media],
         newest_answer_ms=answer.at_ms if answer else None,
@@ -212,6 +211,10 @@ def _calls(talk: Conversation) -> dict[ToolUseId, tuple[str, CallFacts]]:
             facts = cleared_input(call.input) if at in gone else given
             found[call.id] = (call.name, CallFacts(record.uuid, record.seq, at, facts, thinks, at in gone))
     return found
+
+
+def _base(live: LiveContext) -> Base:
+    return Base(max((record.seq for record in live.all), default=0), _marker_seq(live), hash_of(live))
 
 
 def _marker_seq(live: LiveContext) -> int:

@@ -20,7 +20,8 @@ _INSERT = "INSERT OR IGNORE INTO cleared VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
 
 _LIVE = (
     "SELECT r.uuid, r.seq, r.body_hash FROM record r WHERE r.session = ? "
-    "AND r.uuid IN (SELECT value FROM json_each(?)) AND r.snipped_by = 0 AND ((r.kind = 1 AND r.active > 0 AND r.seq > ?) OR r.seq IN (SELECT m.seq FROM member m "
+    "AND r.uuid IN (SELECT value FROM json_each(?)) AND r.snipped_by = 0 "
+    "AND ((r.kind = 1 AND r.active > 0 AND r.seq > ?) OR r.seq IN (SELECT m.seq FROM member m "
     "WHERE m.session = r.session AND m.marker = ? AND m.role IN ('service', 'preserved')))"
 )
 
