@@ -8,8 +8,9 @@ from functools import partial
 from mcp_compact.compaction.assembly import assemble, memory_update
 from mcp_compact.compaction.attempt import FEWEST_MEMORY_TOKENS, Attempt, NeedsRecords, Window, target_of
 from mcp_compact.compaction.cuts import NOTHING_COVERED, calculate_messages_to_keep_index, index_of_mark, total
-from mcp_compact.compaction.extract import Material, extract
-from mcp_compact.compaction.fitting import fit, merged
+from mcp_compact.compaction.extract import Material
+from mcp_compact.compaction.fitting import fit
+from mcp_compact.compaction.notes import updated_memory
 from mcp_compact.compaction.plan import CompactionPlan, Declined
 from mcp_compact.compaction.policy import TailLimits, tail_limits
 from mcp_compact.compaction.request import Bodies
@@ -18,8 +19,6 @@ from mcp_compact.compaction.snapshot import Snapshot
 from mcp_compact.messages.memory_document import MemoryDocument, is_empty, parse
 
 PATH = "session_memory"
-NOTES_SHARE = 3
-"""The agent's own notes are carried on whole where they take at most a third of the memory's room."""
 
 
 def compact_by_memory(attempt: Attempt) -> CompactionPlan | NeedsRecords | Declined:
@@ -51,17 +50,12 @@ def write_memory(attempt: Attempt, bodies: Bodies | None, written: list[str], un
 
 def _document(attempt: Attempt, bodies: Bodies | None, units: int) -> MemoryDocument:
     snapshot, around = attempt.snapshot, attempt.around
-    previous = parse(snapshot.memory.text) if snapshot.memory and not is_empty(snapshot.memory.text) else None
     section = snapshot.family.units(attempt.policy.memory.section_tokens)
     if bodies is None:
-        return fit(previous or MemoryDocument(), units, section, around.count, None)
-    summaries = summaries_of(snapshot)
-    own = around.count([previous.render()])[0] if previous and snapshot.memory else 0
-    if previous and snapshot.memory and snapshot.memory.writer == "agent" and own * NOTES_SHARE <= units:
-        # The agent's own notes are carried on as they are; what they lack is put below them.
-        found = extract(Material(bodies.leaving, bodies.kept, None, summaries), units - own, section, around.count)
-        return fit(merged(previous, found), units, None, around.count, None)
-    return extract(Material(bodies.leaving, bodies.kept, previous, summaries), units, section, around.count)
+        text = snapshot.memory.text if snapshot.memory else ""
+        return fit(parse(text) if text else MemoryDocument(), units, section, around.count, None)
+    material = Material(bodies.leaving, bodies.kept, None, summaries_of(snapshot))
+    return updated_memory(snapshot.memory, material, units, section, around.count)
 
 
 def summaries_of(snapshot: Snapshot) -> tuple[str, ...]:

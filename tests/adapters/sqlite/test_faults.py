@@ -146,11 +146,13 @@ def _fork(conn: sqlite3.Connection) -> object:
 
 
 def _register(conn: sqlite3.Connection) -> object:
-    return operations.register(conn, KEY, Registered("plan", "", "step 2"), 5)
+    operations.register(conn, KEY, Registered("plan", "", "step 2"), 5)
+    return None
 
 
 def _put_pending(conn: sqlite3.Connection) -> object:
-    return operations.put_pending(conn, Pending("c2", KEY, "{}", _base(conn), 200, 300))
+    operations.put_pending(conn, Pending("c2", KEY, "{}", _base(conn), 200, 300))
+    return None
 
 
 def _delete(conn: sqlite3.Connection) -> object:

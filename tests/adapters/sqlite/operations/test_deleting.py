@@ -170,7 +170,8 @@ def hits(conn: sqlite3.Connection, words: str) -> list[str]:
 
 def test_the_index_forgets_its_words_and_keeps_those_of_others(conn):
     operations.append(conn, OTHER, batch(record("a", "user", "shared marmalade")), 1)
-    before = (index_all(conn), terms(conn))[1]
+    index_all(conn)
+    before = terms(conn)
     secret = [record("k", "user", "shared xylophone \u79d8\u5bc6"), record("e", "user", "")]
     operations.append(conn, KEY, batch(*secret), 1)
     index_all(conn)
