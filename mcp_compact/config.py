@@ -68,6 +68,8 @@ class Settings:
     llm: LlmSettings = field(default_factory=LlmSettings)
     extract: bool = True
     """Does the server bring session memory up to date in the background?"""
+    auto: bool = False
+    """Does the server compact a loop's session by itself when it is due?"""
     log_level: str = "WARNING"
     warnings: tuple[str, ...] = ()
     historic: tuple[str, ...] = ()
@@ -103,6 +105,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         summarizers=_summarizers(reader),
         llm=_llm(reader),
         extract=reader.flag("MCP_COMPACT_EXTRACT", default=True),
+        auto=reader.flag("MCP_COMPACT_AUTO", default=False),
         log_level=reader.choice("MCP_COMPACT_LOG_LEVEL", ("WARNING", "DEBUG", "INFO", "ERROR", "CRITICAL")),
     )
     reader.unknown_names()
@@ -363,6 +366,7 @@ def effective(settings: Settings) -> dict[str, object]:
         "MCP_COMPACT_ROOTS": None if settings.roots is None else [str(root) for root in settings.roots],
         "MCP_COMPACT_SCOPE": settings.scope,
         "MCP_COMPACT_AT": p.compact_at or None,
+        "MCP_COMPACT_AUTO": settings.auto,
         "MCP_COMPACT_CONTEXT_WINDOW": settings.context_window,
         "MCP_COMPACT_FLAG_SESSION_MEMORY": p.session_memory,
         "MCP_COMPACT_FLAG_SM_COMPACT": p.sm_compact,

@@ -54,6 +54,12 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("MCP_COMPACT_SCOPE", "project, all", "project", "Whether lookups stay in the current project."),
     Setting("MCP_COMPACT_AT", "60% or tokens", "window - 33000", "Where compaction is due."),
+    Setting(
+        "MCP_COMPACT_AUTO",
+        "flag",
+        "off",
+        "The server compacts a loop's session by itself after an append that makes it due.",
+    ),
     Setting("MCP_COMPACT_CONTEXT_WINDOW", "tokens", "by session, else 200000", "Window of sessions that state none."),
     Setting(
         "MCP_COMPACT_FLAG_SESSION_MEMORY", "flag", "on", "Extraction of session memory.", ("TENGU_SESSION_MEMORY",)

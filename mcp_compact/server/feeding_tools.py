@@ -75,6 +75,7 @@ async def append_messages(
         result = await service.append_messages(listed, session, facts)
     data = _with_fullness(as_json(result), result.status)
     line = f"{result.stored} stored, {result.known} known already; {_fullness_line(result.status)}"
+    line += f"; {result.note}" if result.note else ""
     return answer(ctx, last_named(data, "uuids"), line)
 
 

@@ -15,6 +15,7 @@ from mcp_compact.messages.codec import canonical
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.message import Record
 from mcp_compact.ports.store import Appended, Batch, Prepared, SessionFacts, SessionKey
+from mcp_compact.service.automatic import compact_if_due
 from mcp_compact.service.deps import Deps
 from mcp_compact.service.prepare import content_hash, message_hash, prepare
 from mcp_compact.service.reading import live_messages
@@ -42,9 +43,9 @@ async def append(
     fresh = records[repeated:]
     make = partial(prepare, fresh, deps.tokenizer, with_content_hash=True)
     done = await _store(deps, key, await to_thread.run_sync(make), stated)
-    status = await status_of(deps, key)
+    auto = await compact_if_due(deps, key, await status_of(deps, key))
     if deps.extractions is not None:
-        deps.extractions.consider(key, status)
+        deps.extractions.consider(key, auto.status)
     return AppendResult(
         session_id=key.session_id,
         uuids=tuple(done.uuids),
@@ -52,7 +53,9 @@ async def append(
         known=done.known + repeated,
         conflicts=tuple(done.conflicts),
         warnings=_warnings(items, done, repeated),
-        status=status,
+        status=auto.status,
+        compacted=auto.compacted,
+        note=auto.note,
     )
 
 

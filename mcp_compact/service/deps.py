@@ -50,6 +50,9 @@ class Settings(Protocol):
     @property
     def extract(self) -> bool: ...
 
+    @property
+    def auto(self) -> bool: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Deps:

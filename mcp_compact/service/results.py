@@ -61,6 +61,10 @@ class AppendResult:
     conflicts: tuple[str, ...]
     warnings: tuple[str, ...]
     status: Status
+    compacted: bool = False
+    """Did the server compact by itself? Then the messages to send are others now."""
+    note: str = ""
+    """What came of that, or why nothing did; empty where it did not try."""
 
 
 @dataclass(frozen=True, slots=True)
