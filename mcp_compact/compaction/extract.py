@@ -17,6 +17,7 @@ from mcp_compact.compaction.extract_passages import (
     ASSISTANT,
     Passage,
     passages,
+    with_stale,
     working_directory,
 )
 from mcp_compact.compaction.extract_render import Words, document, head_text, numbered
@@ -103,7 +104,7 @@ def _chosen(
     cwd = working_directory(records)
     splitter = Splitter(cwd)
     old = [*summary_passages(material.summaries, splitter), *memory_passages(material.previous, splitter)]
-    everything = [*old, *passages(records, splitter, cwd)]
+    everything = with_stale([*old, *passages(records, splitter, cwd)], records, cwd)
     kept_from = len(material.records)
     evidence, chars = gather(everything, kept_from)
     own = [passage for passage in everything if passage.order < kept_from]

@@ -14,15 +14,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mcp_compact.compaction.extract_lines import FEW_WORDS, MAX_JOINED, Line
-from mcp_compact.compaction.extract_passages import CALLS, EDIT, Passage, section_of
+from mcp_compact.compaction.extract_passages import CALLS, EDIT, MEMORY, Passage, section_of
 
 HEAD_SHARE, TOOL_HEAD_SHARE = 0.8, 0.5
 """Share of the worth of the names in a head, over written lines and over a tool's lines: a head has few words of its
 own, and a tool's lines seldom say more about it."""
 SECTION_ROOM = 0.97
 """Of a section's limit: its heading needs some of it."""
-FEW_EDITED, SMALL_EDIT = 3, 2
-"""Words that are enough at the end of an edit of so few lines: the path over them says what they are about."""
+FEW_IN_SMALL, SMALL_EDIT = 3, 2
+"""Words that are enough at the end of a memory's bullet, which was whole before, and of an edit of so few lines: the
+path over them says what they are about."""
 ROUNDS = 2
 """How often a name is covered at most while units are left."""
 SAME = 1e-12
@@ -64,7 +65,8 @@ def candidates(
     barred = set(passage.stale)
     if passage.origin in CALLS:
         barred.update(i for i, line in enumerate(lines) if _starts_with(line, glued))
-    enough = FEW_EDITED if passage.origin == EDIT and len(lines) <= SMALL_EDIT else FEW_WORDS
+    small = passage.origin == MEMORY or (passage.origin == EDIT and len(lines) <= SMALL_EDIT)
+    enough = FEW_IN_SMALL if small else FEW_WORDS
     ends = [_end(lines, first, enough) for first in range(len(lines))]
     made = []
     for first, end in enumerate(ends):

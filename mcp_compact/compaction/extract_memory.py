@@ -63,6 +63,8 @@ def _of_section(heading: str, body: str, splitter: Splitter) -> Iterator[Passage
             yield Passage(OLD, MEMORY, heading, "", _lines(item.text, splitter), from_tool=item.quoted)
             continue
         head = item.text.strip("`") if item.text.count("`") == 2 else item.text  # noqa: PLR2004 - one pair of marks
+        if head == item.text:
+            yield Passage(OLD, MEMORY, heading, head, _lines(head, splitter), tells_head=True)
         for text, quoted in item.nested:
             yield Passage(OLD, MEMORY, heading, head, _lines(text, splitter), from_tool=quoted)
 

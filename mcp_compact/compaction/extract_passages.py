@@ -31,7 +31,8 @@ WRITTEN = frozenset((USER, ASSISTANT, COMMAND, EDIT, READ, TODO, CALL))
 """What a person or the model wrote: words and calls, not what tools answered."""
 CALLS = frozenset((COMMAND, EDIT, READ, TODO, CALL))
 FROM_TOOLS = frozenset((OUTPUT, CHANGED, FILE, FOUND, ERROR))
-OF_FILES = frozenset((EDIT, CHANGED, FILE, READ))
+JOINT = " / "
+"""Between lines that stand one below the other in their source."""
 SECTION_OF = {
     USER: REQUESTS, ASSISTANT: WORKLOG, MEMORY: WORKLOG, INJECTED: SYSTEM,
     COMMAND: WORKFLOW, OUTPUT: WORKFLOW, ERROR: ERRORS, TODO: TASK,
@@ -75,6 +76,8 @@ class Passage:
     quotable: bool = True
     from_tool: bool = False
     """Did a tool say it? Then it is quoted as data."""
+    tells_head: bool = False
+    """Is its first line the head in full?"""
     stale: frozenset[int] = frozenset()
     """Lines of a file that a later edit took away: they are not quoted."""
 
@@ -109,7 +112,7 @@ def passages(records: Sequence[Record], splitter: Splitter, cwd: str) -> list[Pa
     for order, record in enumerate(records):
         if not record.is_summary:
             made += [p for p in _of_record(order, record, calls, splitter, cwd) if p.lines]
-    return _with_stale(made, records, cwd)
+    return made
 
 
 def _of_record(
@@ -135,8 +138,8 @@ def _of_record(
                 pass
 
 
-def _with_stale(made: Sequence[Passage], records: Sequence[Record], cwd: str) -> list[Passage]:
-    """The passages, lines of a file marked that a later edit of it took away."""
+def with_stale(made: Sequence[Passage], records: Sequence[Record], cwd: str) -> list[Passage]:
+    """The passages, old memory's too, lines of a file marked that a later edit of it took away."""
     removed: dict[str, dict[str, int]] = {}
     for order, record in enumerate(records):
         for call in record.calls:
@@ -147,9 +150,22 @@ def _with_stale(made: Sequence[Passage], records: Sequence[Record], cwd: str) ->
 
 
 def _stale(passage: Passage, removed: Mapping[str, int]) -> frozenset[int]:
-    if passage.origin not in OF_FILES:
+    if passage.section != FILES:
         return frozenset()
-    return frozenset(i for i, line in enumerate(passage.lines) if removed.get(line.text, -1) > passage.order)
+    return frozenset(
+        i
+        for i, line in enumerate(passage.lines)
+        if any(removed.get(part, passage.order) > passage.order for part in _parts(line.text))
+    )
+
+
+def _parts(text: str) -> Iterator[str]:
+    """The lines that a memory joined to one, without their numbers."""
+    yield text
+    if JOINT in text:
+        for part in text.split(JOINT):
+            number, arrow, own = part.partition("→")
+            yield own if arrow and number.isdigit() else part
 
 
 def removed_lines(input_: object) -> set[str]:
@@ -191,7 +207,7 @@ def _of_call(
         # Lists and tasks are read as a whole elsewhere; a plan is text like any other.
         yield Passage(order, TODO, TASK, "", lines, quotable="plan" in block.name.lower() and len(lines) > 1)
     else:
-        yield _passage(order, origin, head, lines)
+        yield replace(_passage(order, origin, head, lines), tells_head=True)
 
 
 def call_text(block: ToolUseBlock) -> str:

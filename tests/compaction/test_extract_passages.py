@@ -13,10 +13,12 @@ from mcp_compact.compaction.extract_passages import (
     FILE,
     FOUND,
     INJECTED,
+    MEMORY,
     OUTPUT,
     READ,
     TODO,
     USER,
+    Passage,
     call_origin,
     call_path,
     passages,
@@ -24,11 +26,12 @@ from mcp_compact.compaction.extract_passages import (
     section_of,
     short_path,
     strings,
+    with_stale,
     working_directory,
 )
 from mcp_compact.messages.codec import decode_message
 from mcp_compact.messages.ids import MessageUuid
-from mcp_compact.messages.memory_document import ERRORS, LEARNINGS, RESULTS, WORKLOG
+from mcp_compact.messages.memory_document import ERRORS, FILES, LEARNINGS, RESULTS, WORKLOG
 from mcp_compact.messages.message import Record
 
 CWD = "/srv/app"
@@ -98,8 +101,11 @@ def test_lines_of_a_file_that_a_later_edit_took_away_are_stale():
         use("Read", {"file_path": "a.py"}, "s"),
         result("1→x = 1", "s"),
     ]
-    found = [p for p in passages(records, Splitter(""), "") if p.origin == FILE]
-    assert [p.stale for p in found] == [frozenset({0}), frozenset()]
+    old = Passage(-1, MEMORY, FILES, "a.py", Splitter("").lines("1→x = 1 / 2→y = 2\nz = 0"), from_tool=True)
+    found = [
+        p for p in with_stale([old, *passages(records, Splitter(""), "")], records, "") if p.origin in (MEMORY, FILE)
+    ]
+    assert [p.stale for p in found] == [frozenset({0}), frozenset({0}), frozenset()]
 
 
 def test_what_was_removed_is_the_old_text_without_the_new():
