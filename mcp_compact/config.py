@@ -15,7 +15,16 @@ from typing import Any, TypeVar
 
 from mcp_compact.compaction.policy import MemoryPolicy, MicroPolicy, Policy, SessionMemoryCompactConfig, levels
 from mcp_compact.errors import CallerError
-from mcp_compact.settings_table import MICRO_FIGURES, MICRO_FLAGS, PROVIDERS_KEYS, SETTINGS, SUMMARIZERS
+from mcp_compact.presets import NO_PRESET, PRESETS, Preset, contradictions, preset_named
+from mcp_compact.settings_table import (
+    MICRO_FIGURES,
+    MICRO_FLAGS,
+    PROVIDERS_KEYS,
+    SETTINGS,
+    SUMMARIZERS,
+    LlmSettings,
+    Settings,
+)
 
 __all__ = [
     "FALSY",
@@ -36,62 +45,24 @@ SHOWN = 40
 """Characters of a bad value that a warning shows."""
 
 
-@dataclass(frozen=True, slots=True)
-class LlmSettings:
-    """How the model that writes summaries is reached. Whether it is asked, `Settings.summarizers` says."""
-
-    model: str = ""
-    base_url: str = ""
-    api_key: str = field(default="", repr=False)
-    timeout_s: int = 120
-    max_tokens: int = 12_000
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What the environment says, checked. `warnings` tells what was ignored and why."""
-
-    policy: Policy = field(default_factory=Policy)
-    db: Path = Path("mcp-compact.db")
-    roots: tuple[Path, ...] | None = None
-    """None: the defaults of the transport."""
-    scope: str = "project"
-    context_window: int | None = None
-    synchronous: str = "normal"
-    page_tokens: int = 18_000
-    max_file_bytes: int = 1024 * 1024 * 1024
-    hooks: Path | None = None
-    hook_timeout_s: int = 10
-    hook_entry_points: bool = True
-    summarizers: tuple[str, ...] = ("agent",)
-    """Who is asked for a summary, in this order."""
-    llm: LlmSettings = field(default_factory=LlmSettings)
-    extract: bool = True
-    """Does the server bring session memory up to date in the background?"""
-    auto: bool = False
-    """Does the server compact a loop's session by itself when it is due?"""
-    log_level: str = "WARNING"
-    warnings: tuple[str, ...] = ()
-    historic: tuple[str, ...] = ()
-    """Historic names that are set; a client may read some of them itself."""
-
-
 def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     """Read every setting once. Bad values are ignored and warned of."""
     reader = _Reader(os.environ if environ is None else environ)
+    preset = _preset(reader)
     policy = Policy(
         session_memory=reader.flag("MCP_COMPACT_FLAG_SESSION_MEMORY", default=True),
         sm_compact=_sm_compact(reader),
         tail=_tail(reader),
-        micro=_micro(reader),
+        micro=_micro(reader, preset),
         memory=_memory(reader),
-        min_gain_percent=reader.number("MCP_COMPACT_MIN_GAIN_PERCENT", 5),
+        min_gain_percent=reader.number("MCP_COMPACT_MIN_GAIN_PERCENT", preset.min_gain_percent or 5),
         require_instructions=reader.flag("MCP_COMPACT_REQUIRE_INSTRUCTIONS", default=True),
-        compact_at=reader.compact_at(),
+        compact_at=_compact_at(reader, preset),
     )
     window = reader.number("MCP_COMPACT_CONTEXT_WINDOW", 0)
     settings = Settings(
         policy=policy,
+        preset=preset.name,
         db=_file(reader) or default_db(reader.environ),
         roots=_folders(reader),
         scope=reader.choice("MCP_COMPACT_SCOPE", ("project", "all")),
@@ -108,6 +79,8 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         auto=reader.flag("MCP_COMPACT_AUTO", default=False),
         log_level=reader.choice("MCP_COMPACT_LOG_LEVEL", ("WARNING", "DEBUG", "INFO", "ERROR", "CRITICAL")),
     )
+    for text in contradictions(policy, settings.context_window):
+        reader.warn(text)
     reader.unknown_names()
     return replace(settings, warnings=tuple(reader.warnings), historic=reader.historic())
 
@@ -224,7 +197,8 @@ class _Reader:
             except CallerError as error:
                 self.warn(f"{name}: {error.message}")
                 return None
-            return value if value.endswith("%") else str(int(float(value)))
+            exact = value.endswith("%") or value.lower().startswith("window")
+            return value if exact else str(int(float(value)))
 
         return self.first("MCP_COMPACT_AT", read, "")
 
@@ -290,8 +264,25 @@ def _json_object(reader: _Reader) -> dict[str, Any]:
     return reader.first(_CONFIG, read, {})
 
 
-def _micro(reader: _Reader) -> MicroPolicy:
-    default = MicroPolicy()
+def _preset(reader: _Reader) -> Preset:
+    def read(name: str, value: str) -> Preset | None:
+        if (found := preset_named(value)) is None:
+            reader.warn(f"{name}: {value[:SHOWN]!r} is none of {', '.join(preset.name for preset in PRESETS)}")
+        return found
+
+    return reader.first("MCP_COMPACT_PRESET", read, NO_PRESET)
+
+
+def _compact_at(reader: _Reader, preset: Preset) -> str:
+    """As asked for, else as the preset has it."""
+    asked = reader.compact_at()
+    if asked and preset.compact_at not in ("", asked):
+        reader.warn(f"MCP_COMPACT_AT ({asked}) wins over the preset {preset.name} ({preset.compact_at})")
+    return asked or preset.compact_at
+
+
+def _micro(reader: _Reader, preset: Preset) -> MicroPolicy:
+    default = preset.micro(MicroPolicy())
     given: dict[str, Any] = {
         "tools": (*default.tools, *_names(reader.text("MCP_COMPACT_MICRO_TOOLS"))),
         "exclude_tools": _names(reader.text("MCP_COMPACT_MICRO_EXCLUDE")),
@@ -366,6 +357,7 @@ def effective(settings: Settings) -> dict[str, object]:
         "MCP_COMPACT_ROOTS": None if settings.roots is None else [str(root) for root in settings.roots],
         "MCP_COMPACT_SCOPE": settings.scope,
         "MCP_COMPACT_AT": p.compact_at or None,
+        "MCP_COMPACT_PRESET": settings.preset or None,
         "MCP_COMPACT_AUTO": settings.auto,
         "MCP_COMPACT_CONTEXT_WINDOW": settings.context_window,
         "MCP_COMPACT_FLAG_SESSION_MEMORY": p.session_memory,

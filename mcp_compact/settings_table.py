@@ -1,9 +1,15 @@
-"""Every setting in one table: what the environment may hold, for the reader of it and for the documentation."""
+"""Every setting in one table: what the environment may hold, for the reader of it and for the documentation.
+
+And the settings as they were read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mcp_compact.compaction.policy import Policy
 
 SUMMARIZERS = ("agent", "provider", "sampling")
 PROVIDERS_KEYS: Mapping[str, tuple[str, ...]] = {
@@ -44,6 +50,48 @@ class Setting:
     historic: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class LlmSettings:
+    """How the model that writes summaries is reached. Whether it is asked, `Settings.summarizers` says."""
+
+    model: str = ""
+    base_url: str = ""
+    api_key: str = field(default="", repr=False)
+    timeout_s: int = 120
+    max_tokens: int = 12_000
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the environment says, checked. `warnings` tells what was ignored and why."""
+
+    policy: Policy = field(default_factory=Policy)
+    preset: str = ""
+    """The harness whose thresholds were taken."""
+    db: Path = Path("mcp-compact.db")
+    roots: tuple[Path, ...] | None = None
+    """None: the defaults of the transport."""
+    scope: str = "project"
+    context_window: int | None = None
+    synchronous: str = "normal"
+    page_tokens: int = 18_000
+    max_file_bytes: int = 1024 * 1024 * 1024
+    hooks: Path | None = None
+    hook_timeout_s: int = 10
+    hook_entry_points: bool = True
+    summarizers: tuple[str, ...] = ("agent",)
+    """Who is asked for a summary, in this order."""
+    llm: LlmSettings = field(default_factory=LlmSettings)
+    extract: bool = True
+    """Does the server bring session memory up to date in the background?"""
+    auto: bool = False
+    """Does the server compact a loop's session by itself when it is due?"""
+    log_level: str = "WARNING"
+    warnings: tuple[str, ...] = ()
+    historic: tuple[str, ...] = ()
+    """Historic names that are set; a client may read some of them itself."""
+
+
 SETTINGS: tuple[Setting, ...] = (
     Setting("MCP_COMPACT_DB", "path", "in the user's data directory", "The archive's file."),
     Setting(
@@ -53,7 +101,19 @@ SETTINGS: tuple[Setting, ...] = (
         "Folders whose files may be read by path over stdio, separated as in PATH.",
     ),
     Setting("MCP_COMPACT_SCOPE", "project, all", "project", "Whether lookups stay in the current project."),
-    Setting("MCP_COMPACT_AT", "60% or tokens", "window - 33000", "Where compaction is due."),
+    Setting(
+        "MCP_COMPACT_AT",
+        "60%, tokens, window-20000",
+        "by the preset, else window - 33000",
+        "Where compaction is due.",
+    ),
+    Setting(
+        "MCP_COMPACT_PRESET",
+        "a harness",
+        "",
+        "Compact where this harness does: claude-code, codex, gemini-cli, opencode, pi, openhands, deepagents or "
+        "agent-framework.",
+    ),
     Setting(
         "MCP_COMPACT_AUTO",
         "flag",

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_compact.compaction.policy import MemoryPolicy, MicroPolicy, Policy, SessionMemoryCompactConfig
+from mcp_compact.compaction.policy import MemoryPolicy, MicroPolicy, Policy, SessionMemoryCompactConfig, levels
 from mcp_compact.config import FALSY, SETTINGS, TRUTHY, Settings, default_db, effective, is_truthy, load_settings
 from mcp_compact.errors import CompactError
+from mcp_compact.presets import PRESETS
 
 ENABLE, DISABLE = "ENABLE_CLAUDE_CODE_SM_COMPACT", "DISABLE_CLAUDE_CODE_SM_COMPACT"
 FLAG_MEMORY, FLAG_COMPACT = "MCP_COMPACT_FLAG_SESSION_MEMORY", "MCP_COMPACT_FLAG_SM_COMPACT"
@@ -264,10 +265,95 @@ def test_where_compaction_is_due_may_be_a_share_or_tokens(text: str, kept: str) 
     assert settings.warnings == ()
 
 
-@pytest.mark.parametrize("bad", ["0", "0%", "100%", "-5", "nan", "nan%", "inf", "soon", "%", "1e13", "0.5", "60%%"])
+@pytest.mark.parametrize("bad", ["0", "0%", "100%", "-5", "nan", "nan%", "inf", "soon", "%", "1e13", "0.5", "60%%", "1 8", "window-"])
 def test_a_bad_place_for_compaction_is_ignored_and_warned_of(bad: str) -> None:
     settings = load(MCP_COMPACT_AT=bad)
     assert settings.policy.compact_at == ""
+    assert len(settings.warnings) == 1
+
+
+# --- presets, and thresholds that contradict each other
+
+
+def test_a_preset_brings_a_harness_thresholds() -> None:
+    codex, gemini, hands = (load(MCP_COMPACT_PRESET=name) for name in ("codex", " Gemini-CLI ", "openhands"))
+    assert (codex.preset, codex.policy.compact_at, codex.policy.micro) == ("codex", "90%", MicroPolicy())
+    assert (gemini.policy.compact_at, gemini.policy.micro.protect_tokens) == ("50%", 50_000)
+    assert gemini.policy.micro.clear_at_least == 30_000
+    assert (hands.policy.compact_at, hands.policy.min_gain_percent) == ("", 10)
+    assert codex.warnings == gemini.warnings == hands.warnings == ()
+    assert effective(codex)["MCP_COMPACT_PRESET"] == "codex"
+
+
+def test_every_preset_is_known_to_the_documentation_and_gives_an_ordered_ladder() -> None:
+    text = next(item.text for item in SETTINGS if item.name == "MCP_COMPACT_PRESET")
+    for preset in PRESETS:
+        assert preset.name in text
+        for window in (1_000, 32_000, 200_000, 1_000_000):
+            ladder = levels(window, load(MCP_COMPACT_PRESET=preset.name).policy.compact_at)
+            assert 0 < ladder.warning <= ladder.compact < ladder.hard <= window, (preset.name, window)
+
+
+def test_claude_codes_preset_is_our_own_ladder() -> None:
+    for window in (20_000, 66_000, 200_000, 1_000_000):
+        assert levels(window, load(MCP_COMPACT_PRESET="claude-code").policy.compact_at) == levels(window)
+
+
+def test_a_figures_own_variable_wins_over_the_preset() -> None:
+    settings = load(
+        MCP_COMPACT_PRESET="gemini-cli",
+        MCP_COMPACT_AT="60%",
+        MCP_COMPACT_MICRO_PROTECT_TOKENS="7000",
+        MCP_COMPACT_MIN_GAIN_PERCENT="9",
+    )
+    assert (settings.policy.compact_at, settings.policy.micro.protect_tokens) == ("60%", 7_000)
+    assert settings.policy.min_gain_percent == 9
+    assert settings.warnings == ("MCP_COMPACT_AT (60%) wins over the preset gemini-cli (50%)",)
+    assert load(MCP_COMPACT_PRESET="codex", MCP_COMPACT_AT="90%").warnings == ()
+
+
+def test_an_unknown_preset_is_warned_of_with_the_known_ones() -> None:
+    settings = load(MCP_COMPACT_PRESET="cursor")
+    assert settings.policy == Policy()
+    assert len(settings.warnings) == 1
+    assert "claude-code, codex" in settings.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("environ", "words"),
+    [
+        ({"MCP_COMPACT_SM_MIN_TOKENS": "50000"}, "minimum of 50000 tokens exceeds its maximum of 40000"),
+        ({"MCP_COMPACT_MEMORY_SECTION_TOKENS": "13000"}, "may have 13000 tokens but all of it 12000"),
+        ({"MCP_COMPACT_AT": "180000", "MCP_COMPACT_CONTEXT_WINDOW": "100000"}, "compaction is due at 99999"),
+        ({"MCP_COMPACT_AT": "10000", "MCP_COMPACT_MEMORY_TOKENS": "11000"}, "alone may have 11000 tokens"),
+        ({"MCP_COMPACT_CONTEXT_WINDOW": "16000", "MCP_COMPACT_MEMORY_TOKENS": "9000"}, "compaction is due at 8000"),
+    ],
+)
+def test_thresholds_that_contradict_each_other_are_warned_of(environ: dict[str, str], words: str) -> None:
+    warnings = load_settings(environ).warnings
+    assert len(warnings) == 1
+    assert words in warnings[0]
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [{"MCP_COMPACT_SM_MAX_TOKENS": "500"}, {"MCP_COMPACT_CONTEXT_WINDOW": "8000"}, {"MCP_COMPACT_MEMORY_TOKENS": "99"}],
+)
+def test_a_default_that_yields_to_a_setting_contradicts_nothing(environ: dict[str, str]) -> None:
+    assert load_settings(environ).warnings == ()
+
+
+def test_extraction_is_on_and_automatic_compaction_off_unless_set() -> None:
+    assert (load().extract, load().auto) == (True, False)
+    settings = load(MCP_COMPACT_EXTRACT="0", MCP_COMPACT_AUTO="1")
+    assert (settings.extract, settings.auto) == (False, True)
+    assert (effective(settings)["MCP_COMPACT_EXTRACT"], effective(settings)["MCP_COMPACT_AUTO"]) == (False, True)
+
+
+@pytest.mark.parametrize("bad", ["soon", "window-", "-5"])
+def test_a_threshold_that_makes_no_sense_is_ignored_and_the_preset_counts(bad: str) -> None:
+    settings = load(MCP_COMPACT_AT=bad, MCP_COMPACT_PRESET="codex")
+    assert settings.policy.compact_at == "90%"
     assert len(settings.warnings) == 1
 
 

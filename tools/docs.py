@@ -110,6 +110,14 @@ def settings_table() -> str:
     return table(("Variable", "Takes", "Default", "What it decides"), rows)
 
 
+def presets_table() -> str:
+    """Every preset: its name, where it compacts, whose figures these are."""
+    from mcp_compact.presets import PRESETS
+
+    rows = ((f"`{preset.name}`", preset.compact_at or "as by default", preset.source) for preset in PRESETS)
+    return table(("Preset", "Compacts at", "Where the figures come from"), rows)
+
+
 def tools_table() -> str:
     """Every tool: its name, the smallest profile that has it, what it does."""
     rows = rows_from_code("mcp_compact.server", "tool_rows", 3)
@@ -124,6 +132,7 @@ def commands_table() -> str:
 
 GENERATORS: Mapping[str, Callable[[], str]] = {
     "settings": settings_table,
+    "presets": presets_table,
     "tools": tools_table,
     "commands": commands_table,
 }

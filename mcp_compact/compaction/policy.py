@@ -12,6 +12,8 @@ COMPACT_RESERVE = 33_000
 WARNING_RESERVE = 20_000
 HARD_RESERVE = 3_000
 MOST_TOKENS = 10**12
+BELOW = "window-"
+"""Begins a threshold that lies so many tokens below the window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,39 +141,46 @@ class Levels:
 
 
 def levels(window: int | None, compact_at: str = "") -> Levels:
-    """The ladder for a window of so many tokens (unknown: 200,000), always between 0 and the window.
+    """The ladder for a window of so many tokens (unknown: 200,000): 0 < warning <= compact < hard <= window.
 
     Raises CallerError where `compact_at` is neither a share nor a number of tokens.
     """
     known = window is not None and window > 0
     size = window if window is not None and window > 0 else UNKNOWN_WINDOW
-    compact = _asked(compact_at, size) or max(size - COMPACT_RESERVE, size // 2)
+    compact = asked_tokens(compact_at, size) or max(size - COMPACT_RESERVE, size // 2)
     compact = max(1, min(compact, size - 1))
     return Levels(
         window=size,
         warning=max(compact - WARNING_RESERVE, compact * 4 // 5, 1),
         compact=compact,
-        hard=max(size - HARD_RESERVE, (compact + size) // 2),
+        hard=max(size - HARD_RESERVE, (compact + size) // 2, compact + 1),
         known=known,
     )
 
 
-def _asked(compact_at: str, window: int) -> int:
-    """Tokens of a `60%` or `180000` setting; 0 where it says nothing. Raises CallerError where it says nonsense."""
-    text = compact_at.strip()
+def asked_tokens(compact_at: str, window: int) -> int:
+    """Tokens of a `60%`, `180000` or `window-20000` setting; 0 where it says nothing.
+
+    What is to be kept free is never more than half of the window. Raises CallerError for nonsense.
+    """
+    text = compact_at.strip().lower()
+    if text.startswith("window"):
+        text = "".join(text.split())
     if not text:
         return 0
-    share = text.endswith("%")
+    share, reserve = text.endswith("%"), text.startswith(BELOW)
     try:
-        number = float(text.removesuffix("%"))
+        number = float(text.removeprefix(BELOW).removesuffix("%"))
     except ValueError:
         number = 0
-    if not (0 < number < 100 if share else 1 <= number < MOST_TOKENS):  # noqa: PLR2004 - per cent
+    if (share and reserve) or not (0 < number < 100 if share else 1 <= number < MOST_TOKENS):  # noqa: PLR2004 - per cent
         raise CallerError(
             "bad_compact_at",
-            f"{text[:40]!r} is neither like 60% nor a number of tokens.",
+            f"{text[:40]!r} is neither like 60% nor like window-33000 nor a number of tokens.",
             "Leave it empty for the ladder.",
         )
+    if reserve:
+        return max(window - int(number), window // 2)
     return max(1, int(number * window / 100 if share else number))
 
 

@@ -55,7 +55,16 @@ def test_a_level_begins_at_its_threshold() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "compact"), [("60%", 120_000), ("180000", 180_000), (" 0.5% ", 1_000), ("", 167_000)]
+    ("asked", "compact"),
+    [
+        ("60%", 120_000),
+        ("180000", 180_000),
+        (" 0.5% ", 1_000),
+        ("", 167_000),
+        ("window-20000", 180_000),
+        ("Window - 20000", 180_000),
+        ("window-150000", 100_000),
+    ],
 )
 def test_compaction_may_be_asked_for_at_a_share_or_a_number(asked: str, compact: int) -> None:
     assert levels(200_000, asked).compact == compact
@@ -64,22 +73,29 @@ def test_compaction_may_be_asked_for_at_a_share_or_a_number(asked: str, compact:
 def test_a_threshold_beyond_the_window_is_drawn_into_it() -> None:
     ladder = levels(100_000, "180000")
     assert ladder.compact == 99_999
-    assert ladder.compact <= ladder.hard < 100_000
+    assert ladder.compact < ladder.hard <= 100_000
 
 
-@pytest.mark.parametrize("bad", ["soon", "nan%", "%", "inf", "0.5", "-3", "0", "-5%", "200%"])
+@pytest.mark.parametrize(
+    "bad",
+    ["soon", "window-", "window-0", "window-10%", "window+5", "nan%", "%", "inf", "0.5", "-3", "0", "-5%", "200%"],
+)
 def test_a_bad_place_for_compaction_is_refused_loudly(bad: str) -> None:
     with pytest.raises(CallerError, match="60%"):
         levels(200_000, bad)
 
 
-WINDOWS = st.integers(2, 3_000_000)
+WINDOWS = st.one_of(st.integers(2, 3_000_000), st.integers(1_000, 40_000))
+SHARES = st.floats(0.1, 99.99).map("{:.2f}%".format)
 
 
-@given(WINDOWS, st.one_of(st.just(""), st.integers(1, 4_000_000).map(str), st.integers(1, 99).map("{}%".format)))
+@given(
+    WINDOWS,
+    st.one_of(st.just(""), *(st.integers(1, 4_000_000).map(form.format) for form in ("{}", "window-{}")), SHARES),
+)
 def test_every_threshold_lies_above_zero_and_below_the_window(window: int, asked: str) -> None:
     ladder = levels(window, asked)
-    assert 0 < ladder.warning <= ladder.compact <= ladder.hard < window
+    assert 0 < ladder.warning <= ladder.compact < ladder.hard <= window
 
 
 def test_the_tails_limits_are_a_quarter_and_a_half_of_a_small_target() -> None:
