@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mcp_compact.compaction.attachments import FILE, PLAN, SKILL, TODOS, Item, nameable, tools_in
-from mcp_compact.compaction.extract_tasks import DONE, GONE, Task, is_full_list, noted_tasks, tasks, tells_tasks
+from mcp_compact.compaction.extract_tasks import Task, is_full_list, noted_tasks, task_lines, tasks, tells_tasks
 from mcp_compact.messages.blocks import OtherBlock, ToolResultBlock, ToolUseBlock
 from mcp_compact.messages.ids import ToolUseId
 from mcp_compact.messages.memory_document import TASK, MemoryDocument, Section
@@ -228,6 +228,5 @@ def _todos(records: Sequence[Record], carried: Item | None) -> Item | None:
 
 
 def _open_list(now: Sequence[Task], seq: int) -> Item | None:
-    if all(task.status in DONE | GONE for task in now):
-        return None
-    return Item(TODOS, "", "\n".join(f"- {task.line}" for task in now), seq)
+    lines = task_lines(now)
+    return Item(TODOS, "", "\n".join(f"- {line}" for line in lines), seq) if lines else None

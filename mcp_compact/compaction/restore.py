@@ -39,6 +39,8 @@ It keeps the cost of such a compaction the same whatever the session's length.
 """
 FEWEST_SHOWN_TOKENS = 500
 """A skill or file of which less would be shown is left out."""
+FEWEST_BLANKS = 2
+"""A plan of one or two words is found in any text, so it is not looked for."""
 MOST_CHARS_PER_TOKEN = 16
 """Longer texts are cut roughly before they are counted."""
 CLIENTS_OWN = (PLAN, TODOS, SKILL, FILE)
@@ -99,7 +101,7 @@ class Restorable:
     def missing_rules(self, shown: str) -> tuple[Rule, ...]:
         """The instructions that neither this text nor the tail holds."""
         text = folded(shown)
-        return tuple(rule for rule in self.rules if not rule.in_tail and folded(rule.text) not in text)
+        return tuple(rule for rule in self.rules if not rule.in_tail and not _holds_rule(text, rule))
 
     def required(self, shown: str) -> tuple[tuple[Rule, ...], tuple[Item, ...]]:
         """What must be put back whatever the memory's size, with this memory and summary."""
@@ -167,7 +169,9 @@ class Restorable:
             return all(name.lower() in text or name.lower() in self.tail for name in tools_in(item.text))
         parts = item.text.splitlines() if item.kind == TODOS else [item.text]
         own = [folded(part.strip(" -*")) for part in parts if part.strip()]
-        return all(part in text or part in self.tail for part in own)
+        if sum(part.count(" ") for part in own) < FEWEST_BLANKS:
+            return False
+        return all(says(text, part) or says(self.tail, part) for part in own)
 
     def _text(self, item: Item) -> ServiceText:
         text = render(item)
@@ -210,6 +214,22 @@ class Restorable:
         return replace(item, text=text, note="\n".join(filter(None, [item.note, cut])))
 
 
+def _holds_rule(text: str, rule: Rule) -> bool:
+    own = folded(rule.text)
+    return says(text, own) if rule.pinned else own in text
+
+
+def says(text: str, part: str) -> bool:
+    """Does a folded text say this as words of their own? `never use tabs` does not say `use tabs`."""
+    at = text.find(part)
+    while at >= 0:
+        before, after = text[max(0, at - 2) : at].rstrip()[-1:], text[at + len(part) : at + len(part) + 1]
+        if not before.isalnum() and not (after.isalnum() and part[-1:].isalnum()):
+            return True
+        at = text.find(part, at + 1)
+    return False
+
+
 def restorable(attempt: Attempt, window: Window) -> Restorable:
     """What could be put back: from pins, from the bodies at hand, from what an earlier compaction put back."""
     records = attempt.loaded.records if attempt.loaded else ()
@@ -237,7 +257,7 @@ def _rules(attempt: Attempt, kept: Container[int], said: str) -> tuple[Rule, ...
     known = {folded(text) for text in pins}
     others = [item for item in attempt.snapshot.instructions if folded(item.text) not in known]
     return (
-        *(Rule(text, pinned=True, in_tail=folded(text) in said) for text in pins),
+        *(Rule(text, pinned=True, in_tail=says(said, folded(text))) for text in pins),
         *(Rule(item.text, pinned=False, in_tail=item.seq in kept) for item in others),
     )
 
