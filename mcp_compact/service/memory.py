@@ -17,6 +17,8 @@ from mcp_compact.service.deps import Deps, family
 from mcp_compact.service.results import MemoryResult
 
 MAX_MEMORY_CHARS = 400_000
+TRIES = 5
+"""Of a section's update beside other writers."""
 
 
 async def get_memory(deps: Deps, key: SessionKey) -> MemoryResult:
@@ -36,13 +38,13 @@ async def update_memory(
     await deps.row(key)
     if len(content) > MAX_MEMORY_CHARS:
         raise CallerError("too_long", f"The memory is longer than {MAX_MEMORY_CHARS} characters.", "Shorten it.")
-    text, old = well_formed(content), await deps.store.memory(key)
+    text = well_formed(content)
     if section.strip():
-        text = replace_section(parse(old.text if old else ""), section.strip(), text).render()
-        mark = old.mark_uuid if old else None
-    elif summarized_through:
-        mark = MessageUuid(summarized_through)
-        if await deps.store.record(key, mark) is None:
+        memory = await _section_written(deps, key, section.strip(), text)
+        return _checked(await _result(deps, key, memory), deps.settings.policy.memory)
+    if summarized_through:
+        mark: MessageUuid | None = MessageUuid(summarized_through)
+        if await deps.store.record(key, MessageUuid(summarized_through)) is None:
             raise CallerError(
                 "unknown_message",
                 f"No message {summarized_through[:80]!r} in this session.",
@@ -52,6 +54,20 @@ async def update_memory(
         mark = await deps.store.newest_message(key)
     memory = await deps.store.write_memory(key, text, mark, "agent", deps.clock.now_ms())
     return _checked(await _result(deps, key, memory), deps.settings.policy.memory)
+
+
+async def _section_written(deps: Deps, key: SessionKey, section: str, text: str) -> Memory:
+    """The newest version with one section replaced. Where another was written meanwhile, that one is the base."""
+    for left in reversed(range(TRIES)):
+        old = await deps.store.memory(key)
+        whole = replace_section(parse(old.text if old else ""), section, text).render()
+        mark, version, now = old.mark_uuid if old else None, old.version if old else 0, deps.clock.now_ms()
+        try:
+            return await deps.store.write_memory(key, whole, mark, "agent", now, if_version=version)
+        except CallerError as error:
+            if error.code != "memory_changed" or not left:
+                raise
+    raise AssertionError("the last try returns or raises")
 
 
 def _checked(result: MemoryResult, policy: MemoryPolicy) -> MemoryResult:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mcp_compact.ports.hooks import HookDetails, HookOutcome
 from mcp_compact.ports.store import SessionFacts
 from mcp_compact.service.jobs import CompactCall
 from mcp_compact.service.results import CompactResult
@@ -79,6 +80,31 @@ async def test_a_dry_run_is_neither_refused_nor_counted(tmp_path: Path) -> None:
         await hopeless(service)
         await tried(service, 4, CompactCall(trigger="auto", dry_run=True))
         assert (await service.status("s")).auto_failures == 0
+
+
+class Forbidding:
+    """A hook that never lets a compaction pass."""
+
+    async def run(self, details: HookDetails) -> HookOutcome:
+        return HookOutcome(blocked=f"{details.event} is forbidden")
+
+
+async def test_a_hook_that_forbids_is_no_failure(tmp_path: Path) -> None:
+    async with opened(tmp_path, hooks=Forbidding()) as service:
+        await service.append_messages(conversation(40), "s", SessionFacts(context_window=12_000))
+        assert [r.status for r in await tried(service, 4)] == ["blocked_by_hook"] * 4
+        assert (await service.status("s")).auto_failures == 0
+
+
+async def test_a_summary_that_is_refused_counts_too(tmp_path: Path) -> None:
+    async with opened(tmp_path) as service:
+        await service.append_messages(conversation(40), "s", SessionFacts(context_window=12_000))
+        asked = await service.compact("s", CompactCall("auto", custom_instructions="dwell on it", agent_writes=True))
+        assert asked.status == "summary_required"
+        assert (await service.status("s")).auto_failures == 0
+        refused = await service.submit_summary(asked.compaction_id, "  ")
+        assert refused.status == "failed"
+        assert (await service.status("s")).auto_failures == 1
 
 
 async def test_a_compaction_that_is_done_closes_it(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import anyio
 import pytest
 from anyio.abc import TaskGroup
 
+from mcp_compact.compaction.snapshot import Memory
 from mcp_compact.config import Settings, load_settings
 from mcp_compact.messages.message import Record
 from mcp_compact.ports.store import SessionKey
@@ -166,6 +167,36 @@ async def test_what_an_agent_writes_meanwhile_is_not_overwritten(tmp_path: Path)
         kept = await service.deps.store.memory(KEY, 1)
         assert kept is not None
         assert "NOTE-77" in kept.text
+
+
+async def test_a_section_that_an_agent_writes_keeps_what_was_extracted_meanwhile(tmp_path: Path) -> None:
+    async with open_service(settings_of(tmp_path)) as service:
+        await service.append_messages(talk(12), "s")
+        slow: Any = ReadThenExtracted(service)
+        agent = replace(service, deps=replace(service.deps, store=slow))
+        await agent.update_memory("s", "half of rule_7 is done: NOTE-77", section="Current state")
+        memory = await service.get_memory("s")
+        assert memory.version == 2
+        assert "NOTE-77" in memory.content
+        assert "Never touch vendor/." in memory.content
+
+
+class ReadThenExtracted:
+    """The real store; after the first reading of the memory the extractor writes a version."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.is_first = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.service.deps.store, name)
+
+    async def memory(self, key: SessionKey) -> Memory | None:
+        found = await self.service.deps.store.memory(key)
+        if self.is_first:
+            self.is_first = False
+            await self.service.extract_memory(key.session_id)
+        return found
 
 
 async def test_a_compaction_waits_for_one_under_way(tmp_path: Path) -> None:

@@ -169,6 +169,27 @@ def test_memory_and_its_mark_are_read_as_one(conn):
         operations.write_memory(conn, SessionKey("local", "nowhere"), "x", None, "agent", 1)
 
 
+def test_a_memory_is_written_only_on_the_version_that_was_read_where_one_is_named(conn):
+    operations.append(conn, KEY, batch(*dialogue(5)), 1)
+    assert operations.write_memory(conn, KEY, "# One", None, "extractor", 2, if_version=0).version == 1
+    operations.write_memory(conn, KEY, "# Two", None, "agent", 3)
+    for read in (0, 1, 3):
+        with pytest.raises(CallerError) as refused:
+            operations.write_memory(conn, KEY, "# Late", None, "extractor", 4, if_version=read)
+        assert refused.value.code == "memory_changed"
+    assert (kept := operations.memory(conn, KEY)) is not None
+    assert kept.text == "# Two"
+    assert operations.write_memory(conn, KEY, "# Three", None, "extractor", 5, if_version=2).version == 3
+
+
+def test_failures_in_a_row_are_counted_until_the_count_begins_anew(conn):
+    operations.append(conn, KEY, batch(*dialogue(5)), 1)
+    for failed, count in ((True, 1), (True, 2), (None, 2), (False, 0), (True, 1)):
+        operations.note(conn, KEY, auto_failed=failed)
+        assert (row := operations.session(conn, KEY)) is not None
+        assert row.auto_failures == count
+
+
 def test_instructions_are_the_newest_of_the_conversation_as_it_stands(conn):
     items = [prepared(record(f"r{at}", "user", f"always {at}"), instructions=[f"always {at}"]) for at in range(210)]
     operations.append(conn, KEY, batch(*items), 1)
