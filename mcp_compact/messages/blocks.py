@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from mcp_compact.messages.ids import ToolUseId
+from mcp_compact.messages.values import value
 
 Raw: TypeAlias = Mapping[str, Any]
 OBJECT = (dict, Mapping)
@@ -19,13 +19,13 @@ CLEARED_MEDIA = {"image": "[image]", "document": "[document]"}
 """Text that stands for cleared media."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TextBlock:
     text: str
     raw: Raw
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ThinkingBlock:
     """Thinking, or redacted thinking (then `text` is empty and `signature` holds the opaque data)."""
 
@@ -34,7 +34,7 @@ class ThinkingBlock:
     raw: Raw
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ToolUseBlock:
     """A call. `server` calls (web search, MCP connector) are answered inside the assistant's own message."""
 
@@ -45,7 +45,7 @@ class ToolUseBlock:
     raw: Raw
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ToolResultBlock:
     tool_use_id: ToolUseId
     parts: tuple[Block, ...]
@@ -65,7 +65,7 @@ class ToolResultBlock:
         return CLEARED_RESULT in lines[: 2 if self.is_error else 1]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MediaBlock:
     kind: str
     """`image` or `document`."""
@@ -75,7 +75,7 @@ class MediaBlock:
     raw: Raw
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class OtherBlock:
     type: str
     raw: Raw

@@ -8,12 +8,13 @@ from typing import Any
 
 from mcp_compact.messages.blocks import Block, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from mcp_compact.messages.ids import ApiMessageId, MessageUuid, ToolUseId
+from mcp_compact.messages.values import value
 from mcp_compact.messages.weights import Weight
 
 MESSAGE_TYPES = ("user", "assistant")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Usage:
     """What the provider counted for one request, in its own tokens."""
 
@@ -23,7 +24,7 @@ class Usage:
     """Largest figure seen; reliable only where the answer has a stop reason."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Message:
     role: str
     content: Any
@@ -35,7 +36,7 @@ class Message:
     stop_reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Record:
     """One entry of a session's archive.
 

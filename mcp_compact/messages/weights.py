@@ -24,6 +24,7 @@ from mcp_compact.messages.blocks import (
     parse_content,
 )
 from mcp_compact.messages.image_header import image_size
+from mcp_compact.messages.values import value
 
 UNITS_PER_TOKEN = 1000
 ASCII_UNITS = 293
@@ -43,7 +44,7 @@ CountUnits = Callable[[Sequence[str]], Sequence[int]]
 """Texts to units, one number a text."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Weight:
     """Additive weight of a record, a block or a list of records."""
 
