@@ -1,0 +1,159 @@
+"""What the product promises, and the tests that show it.
+
+`RULES` holds the promises by area (R1 model, R2 settings, R3 compacting, R4 boundary, R5 micro-compaction, R6 session
+memory, R7 written summary, R8 prompt too long, R9 snip, R10 hooks, R11 tools and library, R12 store, R13 server).
+`KINDS` holds the kinds of faults that people reported, whose invariants hold for every input, and `CASES` each
+reported fault. A proof is `file::function` under tests/; where there is none, `not yet: SUBJECT` names the work that
+will bring it and `does not apply: WHY` says why there never will be one.
+"""
+
+from __future__ import annotations
+
+HTTP = "not yet: HTTP transports"
+FORMATS = "not yet: other transcript formats"
+CLIENTS = "not yet: clients and their hooks"
+LOSS = "not yet: loss audit"
+MASKS = "not yet: masking and forgetting"
+ITSELF = "not yet: compaction and extraction by the server itself"
+RESOURCES = "not yet: resources, prompts and completion"
+SAMPLING = "not yet: summaries by sampling"
+PINS = "not yet: pins as tools"
+BYTES = "not yet: bytes of the live context in the status"
+LARGE = "not yet: searching very large archives"
+
+MODEL = "adapters/sqlite/test_against_the_model.py::TestArchive"
+STORM = "faults/test_kill_storm.py::test_a_storm_of_kills_loses_nothing_that_was_acknowledged"
+CUTS = "service/test_cut_points.py::test_every_path_gives_a_valid_context_at_every_tenth_cut"
+REAL = "service/test_every_transcript.py::test_a_transcript_goes_in_is_compacted_read_and_undone"
+LOOPS = "test_loops.py::test_a_loop_of_500_turns_stays_inside_its_window"
+VALID = "messages/test_valid.py::test_whatever_stands_in_the_archive_the_view_is_valid"
+STDIO = "server/test_stdio.py"
+SUMMARIES = "service/test_summaries.py"
+WRITTEN = "service/test_cases_summary.py"
+CORE = "test_cases_core.py"
+COMMIT = "adapters/sqlite/operations/test_commit.py"
+APPEND = "adapters/sqlite/operations/test_append.py"
+MEMORY = "compaction/test_session_memory.py"
+POLICY = "compaction/test_policy.py"
+CONFIG = "test_config.py"
+MICRO = "compaction/test_micro.py"
+OLD = "compaction/test_old_results.py"
+BREAKER = "service/test_breaker.py::test_after_three_automatic_compactions_that_came_to_nothing_the_next_are_refused"
+
+RULES: dict[str, tuple[str, tuple[str, ...]]] = {
+    # ---- model
+    "R1.1": ("a session has a namespace, an id and facts", (f"{APPEND}::test_facts_replace_only_what_they_name", f"{APPEND}::test_sessions_of_two_tenants_do_not_meet")),
+    "R1.2": ("a sub-agent is a child session", ("transcripts/test_cases.py::test_side_01_sub_agents_records_are_no_part_of_the_main_line", "cli/test_archive_commands.py::test_a_beginning_means_the_session_rather_than_its_sub_agents")),
+    "R1.3": ("the archive only grows; compaction edits nothing", (MODEL, f"{COMMIT}::test_the_original_is_the_first_bytes_after_any_sequence")),
+    "R1.4": ("bytes and unknown fields survive", ("transcripts/test_claude_code.py::test_every_type_is_kept_with_its_own_bytes", f"{APPEND}::test_any_text_is_stored_and_comes_back")),
+    "R1.5": ("the uuid is the identity; other content is a conflict", (f"{APPEND}::test_other_content_under_a_known_uuid_is_archived_as_a_conflict", f"{APPEND}::test_equal_text_under_other_uuids_is_another_message")),
+    "R1.6": ("a list sent again stores only what is new", ("adapters/sqlite/operations/test_snapshot.py::test_a_list_is_sent_again_if_it_begins_with_all_that_was_stored",)),
+    "R1.7": ("the live branch is the parents of the newest record", ("messages/test_live.py::test_a_rewound_prompt_leaves_the_live_list_and_stays_in_the_archive", "messages/test_live.py::test_a_missing_parent_goes_on_from_the_record_before")),
+    "R1.8": ("markers form a chain; undo goes back on it", (f"{COMMIT}::test_undo_twice_takes_back_two_boundaries_and_then_nothing", MODEL)),
+    "R1.9": ("the live list is summary, preserved, appended since", (f"{COMMIT}::test_the_live_list_is_summary_and_kept_records_and_what_follows",)),
+    "R1.10": ("what is given out is a valid request, repaired with warnings", (VALID, "messages/test_valid.py::test_an_orphan_result_becomes_quoted_text", CUTS)),
+    "R1.11": ("an open call stays live and meets its late result", ("messages/test_valid.py::test_an_open_last_call_stays_open_unless_it_is_to_be_closed", "messages/test_valid.py::test_a_late_result_replaces_the_synthetic_one", f"{WRITTEN}::test_an_open_call_stays_and_its_result_finds_it")),
+    "R1.12": ("text-holding leaves out results, thinking, meta", ("compaction/test_cuts.py::test_a_tail_below_the_minima_walks_back_until_both_are_met",)),
+    "R1.13": ("only what a person typed is the user's words", ("messages/test_words.py::test_meta_records_summaries_and_sub_agents_prompts_are_nobodys_words", "messages/test_words.py::test_of_a_pasted_document_only_a_separate_first_or_last_paragraph_is_the_users")),
+    # ---- settings
+    "R2.1": ("enable beats disable beats both flags", (f"{CONFIG}::test_enabling_wins_over_disabling_and_over_both_flags", f"{CONFIG}::test_disabling_wins_over_both_flags", f"{CONFIG}::test_both_flags_must_be_on")),
+    "R2.2": ("without the first flag nothing is extracted", (f"{CONFIG}::test_the_session_memory_flag_alone_stops_extraction", "service/test_extracting.py::test_where_session_memory_is_off_nothing_is_extracted")),
+    "R2.3": ("limits: own variable, JSON, default; bad ones warned of", (f"{CONFIG}::test_each_limit_is_decided_by_its_own_variable_then_the_json_then_the_default", f"{CONFIG}::test_a_bad_limit_in_the_json_is_ignored_and_warned_of_once")),
+    "R2.4": ("truthy words in any case", (f"{CONFIG}::test_these_are_truthy", f"{CONFIG}::test_these_are_not_truthy")),
+    "R2.5": ("an unknown name is warned of with the nearest", (f"{CONFIG}::test_an_unknown_name_is_warned_of_with_the_nearest_known_one",)),
+    "R2.6": ("historic names work and are noted", (f"{CONFIG}::test_historic_flags_work_are_noted_and_yield_to_the_new_names",)),
+    "R2.7": ("one knob says where compaction is due", (f"{CONFIG}::test_where_compaction_is_due_may_be_a_share_or_tokens", f"{POLICY}::test_compaction_may_be_asked_for_at_a_share_or_a_number")),
+    "R2.8": ("each figure is a setting with its documented default", (f"{CONFIG}::test_the_documented_defaults_are_the_defaults_in_force", "cli/test_configuration.py::test_json_lists_the_value_in_force_of_each")),
+    # ---- compacting
+    "R3.1": ("paths in order, each says why it declined", (f"{WRITTEN}::test_a_summary_is_written_and_the_context_is_valid", "compaction/test_pipeline.py::test_any_other_reason_is_a_failure_that_names_it")),
+    "R3.2": ("instructions skip session memory", (f"{WRITTEN}::test_what_was_asked_for_reaches_the_writer_and_the_new_context", "compaction/test_pipeline.py::test_instructions_for_the_summary_need_a_written_one_unless_they_are_blank")),
+    "R3.3": ("compacted is said only where less is sent; a client's is prepared", ("server/test_tools.py::test_an_imported_client_session_is_prepared_not_compacted", "service/test_plans.py::test_a_client_s_own_history_is_only_prepared")),
+    "R3.4": ("below five percent of gain nothing is written", (f"{MEMORY}::test_it_declines_where_less_than_five_percent_would_be_freed", "compaction/test_pipeline.py::test_too_small_a_gain_on_every_path_is_no_progress")),
+    "R3.5": ("the same attempt is not repeated", ("compaction/test_in_memory.py::test_the_same_attempt_has_the_same_name_and_any_change_another_one", "adapters/sqlite/operations/test_snapshot.py::test_declines_are_counted_and_the_last_attempt_is_remembered")),
+    "R3.6": ("nothing to compact and below threshold are said with figures", ("compaction/test_pipeline.py::test_where_every_message_would_stay_there_is_nothing_to_compact", "compaction/test_pipeline.py::test_the_agents_trigger_waits_for_the_warning_level_and_the_numbers_are_given")),
+    "R3.7": ("force waives waiting, breaker and blocking hook", ("service/test_breaker.py::test_a_forced_call_waives_it_and_begins_the_count_anew", f"{SUMMARIES}::test_a_blocking_hook_stops_the_compaction_unless_it_is_forced")),
+    "R3.8": ("a target binds everything together; the tail yields", (f"{MEMORY}::test_a_plan_keeps_to_its_target_and_tells_the_tokens_that_are_there", f"{POLICY}::test_the_tails_limits_are_a_quarter_and_a_half_of_a_small_target")),
+    "R3.9": ("a dry run gives a plan that is carried out as shown or not", ("service/test_plans.py::test_a_plan_is_carried_out_to_the_letter", "service/test_plans.py::test_what_changed_since_is_named_and_nothing_is_written")),
+    "R3.10": ("levels for every window; an unknown one is said", (f"{POLICY}::test_every_threshold_lies_above_zero_and_below_the_window", f"{POLICY}::test_an_unknown_window_is_assumed_and_said_to_be_unknown", LOOPS)),
+    "R3.11": ("overhead is added to every check", (f"{APPEND}::test_overhead_is_what_the_provider_counted_beyond_what_stood_before_the_answer", f"{APPEND}::test_an_overhead_that_was_given_wins")),
+    "R3.12": ("three failures in a row pause automatic compaction", (BREAKER,)),
+    "R3.13": ("the server compacts by itself only on request", (ITSELF,)),
+    # ---- boundary
+    "R4.1": ("boundary and summary are one transaction", ("adapters/sqlite/test_faults.py::test_an_operation_that_is_stopped_at_any_statement_leaves_nothing", STORM)),
+    "R4.2": ("metadata tells what was done; absent parts are absent", (f"{COMMIT}::test_the_boundary_says_in_its_body_what_it_did", f"{COMMIT}::test_what_is_absent_is_absent_in_the_body")),
+    "R4.3": ("discovered tools are a sorted union", ("adapters/sqlite/operations/test_snapshot.py::test_discovered_tools_are_sorted_and_named_once", f"{CORE}::test_names_of_discovered_tools_reach_the_plan")),
+    "R4.4": ("appends meanwhile follow; other changes void the plan", (f"{COMMIT}::test_records_that_came_while_it_ran_follow_the_kept_ones", f"{COMMIT}::test_a_plan_is_void_once_its_base_has_changed")),
+    "R4.5": ("undo gives the former context and hash; memory stays", (f"{COMMIT}::test_undo_gives_the_former_live_context_and_its_hash", f"{COMMIT}::test_undo_keeps_what_was_appended_since_and_the_memory", REAL)),
+    # ---- micro-compaction
+    "R5.1": ("only known tools, through the call; names can be added", (f"{MICRO}::test_results_of_these_tools_may_be_cleared", f"{MICRO}::test_names_and_globs_add_tools_and_exclusions_win", f"{MICRO}::test_a_results_tool_is_found_through_its_call")),
+    "R5.2": ("cleared content is constant and names how to get it", ("messages/test_clearing.py::test_a_cleared_result_keeps_its_id_and_says_how_to_get_it_back", "messages/test_clearing.py::test_a_cleared_error_stays_an_error_and_keeps_its_first_line")),
+    "R5.3": ("older than an hour goes, odd times do not, newest five stay", (f"{MICRO}::test_a_result_older_than_an_hour_is_cleared_and_a_younger_one_stays", f"{MICRO}::test_missing_and_future_times_and_the_epoch_are_never_old", f"{MICRO}::test_the_newest_five_results_stay")),
+    "R5.4": ("by tokens: trigger, protected sum, least saving", (f"{OLD}::test_the_newest_results_up_to_the_protected_sum_stay_and_everything_older_goes", f"{OLD}::test_what_saves_too_little_is_not_done_and_the_figures_are_told", f"{OLD}::test_a_real_micro_compaction_is_reproduced")),
+    "R5.5": ("media go by size or request, the newest stays", (f"{MICRO}::test_media_of_unknown_size_count_as_large_and_small_ones_stay", f"{MICRO}::test_the_newest_medium_and_what_follows_the_last_answer_stay")),
+    "R5.6": ("switches for outdated reads, repeats and failed inputs", ("compaction/test_superseded.py::test_every_switch_is_off_by_default", "compaction/test_superseded.py::test_a_read_of_a_file_written_since_is_outdated", "compaction/test_superseded.py::test_no_input_is_touched_in_a_message_id_that_holds_thinking")),
+    "R5.7": ("twice is once; the answer tells what was freed", (f"{MICRO}::test_clearing_twice_is_clearing_once", f"{MICRO}::test_the_result_tells_tokens_by_tool_and_where_the_cached_prefix_ends")),
+    "R5.8": ("originals come back", ("server/test_tools.py::test_old_results_are_cleared_and_each_comes_back_by_its_tool_use_id",)),
+    # ---- session memory
+    "R6.1": ("a document of known sections within limits", ("messages/test_memory_document.py::test_the_headings_stand_in_their_order", "compaction/test_extract.py::test_no_section_costs_more_than_its_limit", "service/test_extracting.py::test_the_limits_of_the_settings_hold")),
+    "R6.2": ("memory and its mark are one snapshot", ("adapters/sqlite/operations/test_snapshot.py::test_memory_and_its_mark_are_read_as_one",)),
+    "R6.3": ("the extractor quotes records, the user's words first", ("compaction/test_extract.py::test_the_users_instructions_and_requests_come_first_word_for_word", "compaction/test_extract.py::test_every_quoted_line_stands_in_a_record", "compaction/test_extract.py::test_no_line_of_a_tool_reads_as_words_of_the_user_or_the_model")),
+    "R6.4": ("extraction is due by tokens and calls, one at a time", (ITSELF,)),
+    "R6.5": ("it declines with a reason and raises nothing", (f"{MEMORY}::test_it_declines_where_it_is_switched_off", f"{MEMORY}::test_it_declines_where_the_mark_is_not_in_the_archive", f"{MEMORY}::test_it_declines_where_what_must_stay_is_above_the_target_even_after_clearing")),
+    "R6.6": ("a stale memory is brought up to date first", (f"{MEMORY}::test_a_memory_that_leaves_too_much_uncovered_is_brought_up_to_date_from_its_mark_on",)),
+    "R6.7": ("the kept window by minima, maximum and floor", ("compaction/test_cuts.py::test_what_the_memory_does_not_cover_is_kept", "compaction/test_cuts.py::test_the_record_that_reaches_the_maximum_stays", "compaction/test_cuts.py::test_it_never_walks_past_the_floor")),
+    "R6.8": ("no pair and no message id is split by the cut", ("compaction/test_cuts.py::test_results_in_every_kept_message_pull_their_calls_in", "compaction/test_cuts.py::test_adjusting_never_moves_forward_and_leaves_no_pair_split")),
+    "R6.9": ("the summary message says how to go on", (f"{MEMORY}::test_the_summary_says_how_to_go_on_and_that_newer_messages_follow", f"{MEMORY}::test_lines_that_must_be_kept_go_in_word_for_word")),
+    "R6.10": ("a lost standing instruction is added word for word", (f"{MEMORY}::test_an_instruction_that_nothing_else_holds_is_added_word_for_word",)),
+    "R6.11": ("plans tell what left", (f"{MEMORY}::test_the_plan_counts_what_left",)),
+    "R6.12": ("an audit of everything that was lost", (LOSS,)),
+    "R6.13": ("work does not grow with the archive", ("adapters/sqlite/operations/test_snapshot.py::test_no_statement_walks_over_a_session_or_sorts_one",)),
+    # ---- written summary
+    "R7.1": ("material without media and hidden thinking; earlier summary in it", (f"{WRITTEN}::test_no_hidden_thinking_and_no_picture_reaches_the_writer", f"{WRITTEN}::test_the_next_summary_is_written_of_the_one_before")),
+    "R7.2": ("too long material loses oldest rounds, three tries", (f"{SUMMARIES}::test_too_long_material_loses_its_oldest_rounds_and_each_request_is_smaller",)),
+    "R7.3": ("the agent writes, across a restart, once, for an hour", (f"{SUMMARIES}::test_the_agent_writes_the_summary_also_after_a_restart", f"{SUMMARIES}::test_a_handle_works_once_for_an_hour_and_in_its_own_namespace_only")),
+    "R7.4": ("a provider writes only where it is asked for", (f"{CONFIG}::test_the_calling_agent_writes_summaries_and_no_key_in_the_environment_changes_that", f"{SUMMARIES}::test_a_provider_writes_and_its_cost_is_told", "adapters/summarizers/test_provider.py::test_the_tries_are_counted_and_the_waits_between_them_grow")),
+    "R7.5": ("the client's model writes by sampling", (SAMPLING,)),
+    "R7.6": ("bad summaries are refused and nothing is written", (f"{WRITTEN}::test_a_summary_that_is_none_writes_nothing_and_its_cause_is_named", f"{SUMMARIES}::test_a_bad_summary_is_refused_nothing_is_written_and_another_may_follow", f"{SUMMARIES}::test_a_copy_of_the_prompt_is_refused")),
+    "R7.7": ("invented names are told", (f"{SUMMARIES}::test_invented_names_are_told",)),
+    "R7.8": ("pins, plan, to-dos, tools, skills and files are restored", (PINS,)),
+    # ---- prompt too long
+    "R8.1": ("the provider's figures are read, oldest rounds leave", (f"{SUMMARIES}::test_a_prompt_that_was_too_long_loses_its_oldest_rounds",)),
+    "R8.2": ("no request is repeated as it was", (f"{WRITTEN}::test_after_a_prompt_that_was_too_long_whole_rounds_leave",)),
+    # ---- snip
+    "R9.1": ("messages and ranges leave with their pairs", ("service/test_snipping.py::test_messages_by_name_and_by_range_leave", "compaction/test_snip.py::test_what_is_left_is_valid_and_no_pair_is_split")),
+    "R9.2": ("what is protected stays; force spares the open call", ("service/test_snipping.py::test_what_is_protected_is_spared_with_the_reason_unless_it_is_forced", "service/test_snipping.py::test_an_open_call_stays_even_if_it_is_forced")),
+    "R9.3": ("the status says where much could be snipped", ("service/test_snipping.py::test_the_status_tells_what_could_be_snipped_where_it_is_asked_and_notes_where_it_is_much",)),
+    # ---- hooks
+    "R10.1": ("each event once, on every path, not for a dry run", (f"{SUMMARIES}::test_hooks_run_once_on_each_event_and_their_lines_are_in_the_context", f"{SUMMARIES}::test_no_hook_runs_for_a_dry_run_or_where_nothing_is_done")),
+    "R10.2": ("output is reused by a pending summary; a plan tells of it", (f"{SUMMARIES}::test_hook_lines_are_reused_by_a_pending_summary", "service/test_plans.py::test_lines_of_hooks_are_told_as_a_change")),
+    "R10.3": ("exit 2 blocks, other failures warn, time is limited", ("adapters/hooks/test_commands.py::test_exit_2_of_a_pre_hook_blocks_with_its_standard_error_and_later_hooks_still_run", "adapters/hooks/test_commands.py::test_any_other_exit_is_a_warning_with_the_first_line_of_standard_error", "adapters/hooks/test_process.py::test_a_hook_that_hangs_is_ended_at_its_time_limit_and_reported")),
+    "R10.4": ("entry points do the same", ("adapters/hooks/test_entry_points.py::test_several_are_called_by_name_and_their_results_are_joined",)),
+    "R10.5": ("a bad verdict afterwards is a warning", (f"{SUMMARIES}::test_hooks_run_once_on_each_event_and_their_lines_are_in_the_context",)),
+    # ---- tools and library
+    "R11.1": ("three profiles of tools", ("server/test_listing.py::test_a_client_that_keeps_its_history_can_be_offered_fewer_tools", "server/test_listing.py::test_only_the_full_profile_has_all_tools_and_one_that_destroys")),
+    "R11.2": ("the listing is small, the parameters plain and known", ("server/test_listing.py::test_the_listing_stays_small", "server/test_listing.py::test_no_text_parameter_may_be_null_and_none_has_a_made_up_title", "server/test_listing.py::test_the_core_tools_have_the_names_and_parameters_that_clients_rely_on")),
+    "R11.3": ("answers come in pages that join to the whole", ("service/test_paging.py::test_the_pages_together_are_the_whole_and_each_is_below_its_size",)),
+    "R11.4": ("a pin is a text that stays", (PINS,)),
+    "R11.5": ("all output formats", (FORMATS,)),
+    "R11.6": ("a session may be left out over stdio where it is clear", ("server/test_sessions.py::test_the_only_active_session_is_meant_and_an_older_one_is_not", "server/test_sessions.py::test_over_a_network_a_session_must_be_named_and_no_file_is_read")),
+    "R11.7": ("files are read inside of the roots only", ("server/test_roots.py::test_links_and_dots_are_followed_before_the_folder_is_checked",)),
+    "R11.8": ("the library is pure and light", ("test_library.py::test_the_library_imports_neither_mcp_nor_a_database", "test_library.py::test_a_conversation_shrinks_below_its_target_and_is_valid")),
+    "R11.9": ("resources, a prompt and completion of ids", (RESOURCES,)),
+    "R11.10": ("errors say what was wrong and what to do, without content", ("server/test_tools.py::test_transcripts_that_cannot_be_read_are_refused_without_their_content",)),
+    "R11.11": ("instructions are short and name real tools", ("server/test_listing.py::test_the_instructions_reach_the_client_and_name_only_tools_that_are_there",)),
+    "R11.12": ("clients are installed into, with resume and handoff", (CLIENTS,)),
+    # ---- store
+    "R12.1": ("one private file", ("adapters/sqlite/test_connection.py::test_file_wal_and_folder_are_for_their_owner_alone",)),
+    "R12.2": ("acknowledged means there after a kill", (STORM, f"{STDIO}::test_what_was_acknowledged_is_there_after_a_kill")),
+    "R12.3": ("one suite of tests over every store", ("adapters/sqlite/test_store.py::test_every_method_of_the_port_works_in_memory",)),
+    "R12.4": ("everything ever stored can be searched", ("adapters/sqlite/operations/test_search.py::test_everything_that_can_be_read_is_found",)),
+    "R12.5": ("searches stay fast in very large archives", (LARGE,)),
+    # ---- server
+    "R13.1": ("both protocol eras over stdio", (f"{STDIO}::test_a_client_that_opens_with_discover_is_served_without_a_handshake", "server/test_stdio_streams.py::test_every_handshake_version_is_served_and_an_unknown_one_gets_the_latest")),
+    "R13.2": ("HTTP on loopback, checked hosts, tokens", (HTTP,)),
+    "R13.3": ("nothing but the protocol on stdout", (f"{STDIO}::test_text_is_utf8_whatever_the_locale_and_logs_stay_off_the_wire",)),
+    "R13.4": ("a clean end when input ends", (f"{STDIO}::test_requests_from_a_pipe_are_all_answered_before_the_process_ends",)),
+    "R13.5": ("what is derived is masked; forgetting is complete", (MASKS,)),
+    "R13.6": ("search stays in the project", ("server/test_tools.py::test_a_search_without_a_session_stays_in_the_project", "adapters/sqlite/operations/test_search.py::test_only_sessions_of_the_tenant_and_the_project_are_searched")),
+    "R13.7": ("a deleted session is gone from the file", ("adapters/sqlite/operations/test_deleting.py::test_its_rows_and_bodies_are_overwritten_in_the_file",)),
+}  # fmt: skip
