@@ -13,13 +13,22 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mcp_compact.compaction.policy import MemoryPolicy, MicroPolicy, Policy, SessionMemoryCompactConfig, levels
+from mcp_compact.compaction.policy import (
+    MemoryPolicy,
+    MicroPolicy,
+    Policy,
+    RestorePolicy,
+    SessionMemoryCompactConfig,
+    levels,
+)
 from mcp_compact.errors import CallerError
 from mcp_compact.presets import NO_PRESET, PRESETS, Preset, contradictions, preset_named
 from mcp_compact.settings_table import (
+    MEMORY_FIGURES,
     MICRO_FIGURES,
     MICRO_FLAGS,
     PROVIDERS_KEYS,
+    RESTORE_FIGURES,
     SETTINGS,
     SUMMARIZERS,
     LlmSettings,
@@ -55,6 +64,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         tail=_tail(reader),
         micro=_micro(reader, preset),
         memory=_memory(reader),
+        restore=_restore(reader),
         min_gain_percent=reader.number("MCP_COMPACT_MIN_GAIN_PERCENT", preset.min_gain_percent or 5),
         require_instructions=reader.flag("MCP_COMPACT_REQUIRE_INSTRUCTIONS", default=True),
         compact_at=_compact_at(reader, preset),
@@ -294,13 +304,12 @@ def _micro(reader: _Reader, preset: Preset) -> MicroPolicy:
 
 def _memory(reader: _Reader) -> MemoryPolicy:
     default = MemoryPolicy()
-    return MemoryPolicy(
-        total_tokens=reader.number("MCP_COMPACT_MEMORY_TOKENS", default.total_tokens),
-        section_tokens=reader.number("MCP_COMPACT_MEMORY_SECTION_TOKENS", default.section_tokens),
-        first_at_tokens=reader.number("MCP_COMPACT_MEMORY_FIRST_TOKENS", default.first_at_tokens),
-        then_each_tokens=reader.number("MCP_COMPACT_MEMORY_STEP_TOKENS", default.then_each_tokens),
-        then_each_calls=reader.number("MCP_COMPACT_MEMORY_STEP_CALLS", default.then_each_calls),
-    )
+    return MemoryPolicy(**{f: reader.number(name, getattr(default, f)) for name, f in MEMORY_FIGURES.items()})
+
+
+def _restore(reader: _Reader) -> RestorePolicy:
+    default = RestorePolicy()
+    return RestorePolicy(**{f: reader.number(name, getattr(default, f)) for name, f in RESTORE_FIGURES.items()})
 
 
 def _summarizers(reader: _Reader) -> tuple[str, ...]:
@@ -365,16 +374,13 @@ def effective(settings: Settings) -> dict[str, object]:
         "MCP_COMPACT_SM_MIN_TOKENS": p.tail.min_tokens,
         "MCP_COMPACT_SM_MIN_TEXT_BLOCK_MESSAGES": p.tail.min_text_block_messages,
         "MCP_COMPACT_SM_MAX_TOKENS": p.tail.max_tokens,
-        "MCP_COMPACT_MEMORY_TOKENS": p.memory.total_tokens,
-        "MCP_COMPACT_MEMORY_SECTION_TOKENS": p.memory.section_tokens,
-        "MCP_COMPACT_MEMORY_FIRST_TOKENS": p.memory.first_at_tokens,
-        "MCP_COMPACT_MEMORY_STEP_TOKENS": p.memory.then_each_tokens,
-        "MCP_COMPACT_MEMORY_STEP_CALLS": p.memory.then_each_calls,
+        **{name: getattr(p.memory, field) for name, field in MEMORY_FIGURES.items()},
         "MCP_COMPACT_EXTRACT": settings.extract,
         "MCP_COMPACT_MICRO_TOOLS": list(p.micro.tools),
         "MCP_COMPACT_MICRO_EXCLUDE": list(p.micro.exclude_tools),
         **{name: getattr(p.micro, field) or None for name, field in MICRO_FIGURES.items()},
         **{name: getattr(p.micro, field) for name, field in MICRO_FLAGS.items()},
+        **{name: getattr(p.restore, field) for name, field in RESTORE_FIGURES.items()},
         "MCP_COMPACT_MIN_GAIN_PERCENT": p.min_gain_percent,
         "MCP_COMPACT_REQUIRE_INSTRUCTIONS": p.require_instructions,
         "MCP_COMPACT_SYNCHRONOUS": settings.synchronous,

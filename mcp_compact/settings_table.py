@@ -37,6 +37,22 @@ MICRO_FLAGS: Mapping[str, str] = {
     "MCP_COMPACT_MICRO_CLEAR_FAILED_INPUTS": "clear_failed_inputs",
 }
 """Its switches."""
+MEMORY_FIGURES: Mapping[str, str] = {
+    "MCP_COMPACT_MEMORY_TOKENS": "total_tokens",
+    "MCP_COMPACT_MEMORY_SECTION_TOKENS": "section_tokens",
+    "MCP_COMPACT_MEMORY_FIRST_TOKENS": "first_at_tokens",
+    "MCP_COMPACT_MEMORY_STEP_TOKENS": "then_each_tokens",
+    "MCP_COMPACT_MEMORY_STEP_CALLS": "then_each_calls",
+}
+"""Numbers of the memory policy, by their fields."""
+RESTORE_FIGURES: Mapping[str, str] = {
+    "MCP_COMPACT_RESTORE_TOKENS": "total_tokens",
+    "MCP_COMPACT_RESTORE_SKILL_TOKENS": "skill_tokens",
+    "MCP_COMPACT_RESTORE_SKILLS_TOKENS": "skills_tokens",
+    "MCP_COMPACT_RESTORE_FILE_TOKENS": "file_tokens",
+    "MCP_COMPACT_RESTORE_FILES": "files",
+}
+"""Numbers of what is put back after a compaction, by their fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +184,11 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("MCP_COMPACT_MICRO_CLEAR_REPEATED_CALLS", "flag", "off", "Of equal calls only the newest result stays."),
     Setting("MCP_COMPACT_MICRO_CLEAR_FAILED_INPUTS", "flag", "off", "The inputs of failed calls are cleared."),
+    Setting("MCP_COMPACT_RESTORE_TOKENS", "tokens", "50000", "Pins, plan, skills and files put back: all together."),
+    Setting("MCP_COMPACT_RESTORE_SKILL_TOKENS", "tokens", "5000", "One skill of them."),
+    Setting("MCP_COMPACT_RESTORE_SKILLS_TOKENS", "tokens", "25000", "All skills of them."),
+    Setting("MCP_COMPACT_RESTORE_FILE_TOKENS", "tokens", "5000", "One file of them."),
+    Setting("MCP_COMPACT_RESTORE_FILES", "files", "5", "So many files last read or written."),
     Setting("MCP_COMPACT_MIN_GAIN_PERCENT", "percent", "5", "A compaction that frees less is not done."),
     Setting("MCP_COMPACT_REQUIRE_INSTRUCTIONS", "flag", "on", "Add standing instructions that would be lost."),
     Setting(

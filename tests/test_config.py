@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_compact.compaction.policy import MemoryPolicy, MicroPolicy, Policy, SessionMemoryCompactConfig, levels
+from mcp_compact.compaction.policy import (
+    MemoryPolicy,
+    MicroPolicy,
+    Policy,
+    RestorePolicy,
+    SessionMemoryCompactConfig,
+    levels,
+)
 from mcp_compact.config import FALSY, SETTINGS, TRUTHY, Settings, default_db, effective, is_truthy, load_settings
 from mcp_compact.errors import CompactError
 from mcp_compact.presets import PRESETS
@@ -183,7 +190,14 @@ def test_every_number_reaches_its_place() -> None:
         MCP_COMPACT_REQUIRE_INSTRUCTIONS="no",
         MCP_COMPACT_MICRO_TOOLS="mcp__*, read_file,,",
         MCP_COMPACT_MICRO_EXCLUDE="Bash",
+        MCP_COMPACT_RESTORE_TOKENS="10",
+        MCP_COMPACT_RESTORE_SKILL_TOKENS="11",
+        MCP_COMPACT_RESTORE_SKILLS_TOKENS="12",
+        MCP_COMPACT_RESTORE_FILE_TOKENS="13",
+        MCP_COMPACT_RESTORE_FILES="14",
     ).policy
+    assert policy.restore == RestorePolicy(10, 11, 12, 13, 14)
+    assert load().policy.restore == RestorePolicy()
     assert policy.memory == MemoryPolicy(1, 2, 3, 4, 5)
     assert policy.micro == MicroPolicy((*MicroPolicy().tools, "mcp__*", "read_file"), ("Bash",), 6, 7, 8)
     assert load().policy.micro == MicroPolicy()
