@@ -21,9 +21,10 @@ HEAD_SHARE, TOOL_HEAD_SHARE = 0.8, 0.5
 own, and a tool's lines seldom say more about it."""
 SECTION_ROOM = 0.97
 """Of a section's limit: its heading needs some of it."""
-FEW_IN_SMALL, SMALL_EDIT = 3, 2
-"""Words that are enough at the end of a memory's bullet, which was whole before, and of an edit of so few lines: the
-path over them says what they are about."""
+FEW_IN_SMALL = 3
+SMALL = {MEMORY: 1, EDIT: 2}
+"""Lines of a memory's bullet, which was whole before, and of an edit, which stands under its path: at their end fewer
+words are enough."""
 ROUNDS = 2
 """How often a name is covered at most while units are left."""
 SAME = 1e-12
@@ -65,7 +66,7 @@ def candidates(
     barred = set(passage.stale)
     if passage.origin in CALLS:
         barred.update(i for i, line in enumerate(lines) if _starts_with(line, glued))
-    small = passage.origin == MEMORY or (passage.origin == EDIT and len(lines) <= SMALL_EDIT)
+    small = len(lines) <= SMALL.get(passage.origin, 0)
     enough = FEW_IN_SMALL if small else FEW_WORDS
     ends = [_end(lines, first, enough) for first in range(len(lines))]
     made = []

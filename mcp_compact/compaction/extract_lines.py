@@ -60,10 +60,13 @@ class Splitter:
         """One line as it is."""
         return Line(text, "", *self._facts(text))
 
-    def numbered(self, text: str) -> Line:
-        """One line as it is, a file viewer's number taken off it."""
+    def quoted(self, text: str) -> Line:
+        """A line as a memory quotes it: a file viewer's number is taken off it, and all its words count."""
         match = _VIEWER.fullmatch(text)
-        return Line(match[2], match[1], *self._facts(match[2])) if match else self.line(text)
+        own = match[2] if match else text
+        return Line(
+            own, match[1] if match else "", max(self._facts(own)[0], len(_WORD.findall(own))), self._facts(own)[1]
+        )
 
     def _of(self, raw: str) -> Iterator[Line]:
         number, body = "", raw

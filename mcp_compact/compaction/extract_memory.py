@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mcp_compact.compaction.extract_lines import LONG_CHARS, Line, Splitter
-from mcp_compact.compaction.extract_passages import MEMORY, Passage
+from mcp_compact.compaction.extract_passages import JOINT, MEMORY, Passage
 from mcp_compact.compaction.extract_tasks import is_task
 from mcp_compact.messages.memory_document import HEADINGS, REQUESTS, STATE, TASK, WORKLOG, MemoryDocument, parse
 
@@ -70,7 +70,13 @@ def _of_section(heading: str, body: str, splitter: Splitter) -> Iterator[Passage
 
 
 def _lines(text: str, splitter: Splitter) -> tuple[Line, ...]:
-    return (splitter.numbered(text),) if len(text) <= LONGEST_BULLET_CHARS else splitter.lines(text)
+    """A bullet's lines as they stood in their source; a long paragraph's sentences."""
+    parts = text.split(JOINT)
+    return tuple(
+        line
+        for part in parts
+        for line in (splitter.lines(part) if len(part) > LONGEST_BULLET_CHARS else (splitter.quoted(part),))
+    )
 
 
 def _items(body: str) -> list[_Item]:

@@ -152,20 +152,8 @@ def with_stale(made: Sequence[Passage], records: Sequence[Record], cwd: str) -> 
 def _stale(passage: Passage, removed: Mapping[str, int]) -> frozenset[int]:
     if passage.section != FILES:
         return frozenset()
-    return frozenset(
-        i
-        for i, line in enumerate(passage.lines)
-        if any(removed.get(part, passage.order) > passage.order for part in _parts(line.text))
-    )
-
-
-def _parts(text: str) -> Iterator[str]:
-    """The lines that a memory joined to one, without their numbers."""
-    yield text
-    if JOINT in text:
-        for part in text.split(JOINT):
-            number, arrow, own = part.partition("→")
-            yield own if arrow and number.isdigit() else part
+    lines = enumerate(passage.lines)
+    return frozenset(i for i, line in lines if removed.get(line.text, passage.order) > passage.order)
 
 
 def removed_lines(input_: object) -> set[str]:

@@ -53,10 +53,11 @@ def test_words_are_those_of_the_last_sentence():
     assert splitter.line("what? !").words == 1
 
 
-def test_a_memorys_bullet_keeps_its_number():
-    line = Splitter("").numbered("12→x = 1 / 13→y = 2")
-    assert (line.number, line.text) == ("12", "x = 1 / 13→y = 2")
-    assert Splitter("").numbered("plain").number == ""
+def test_a_line_of_a_memory_gives_its_number_back_and_all_its_words_count():
+    line = Splitter("").quoted("12→x = new_value")
+    assert (line.number, line.text) == ("12", "x = new_value")
+    assert Splitter("").quoted("one two three four. five six").words == 6
+    assert Splitter("").quoted("plain").number == ""
 
 
 @given(st.text(alphabet="ab .!?\n\t→1。", max_size=700))

@@ -20,7 +20,7 @@ _Lines after > quote files._
 ## Files and functions
 - `src/a.py`
   - x = new_value
-  > 12→y = old_value
+  > 12→y = old_value / 13→z = y
 - a line of its own
 
 ## Task
@@ -45,7 +45,10 @@ def test_lines_come_back_under_their_heads_with_who_said_them():
         ("src/a.py", "y = old_value", True),
         ("", "a line of its own", False),
     ]
-    assert next(p for p in made if p.from_tool).lines[0].number == "12"
+    assert [(line.number, line.text) for line in next(p for p in made if p.from_tool).lines] == [
+        ("12", "y = old_value"),
+        ("13", "z = y"),
+    ]
 
 
 def test_the_last_state_becomes_part_of_the_log_and_tasks_are_read_elsewhere():

@@ -101,7 +101,7 @@ def test_lines_of_a_file_that_a_later_edit_took_away_are_stale():
         use("Read", {"file_path": "a.py"}, "s"),
         result("1→x = 1", "s"),
     ]
-    old = Passage(-1, MEMORY, FILES, "a.py", Splitter("").lines("1→x = 1 / 2→y = 2\nz = 0"), from_tool=True)
+    old = Passage(-1, MEMORY, FILES, "a.py", Splitter("").lines("1→x = 1\n2→y = 2\nz = 0"), from_tool=True)
     found = [
         p for p in with_stale([old, *passages(records, Splitter(""), "")], records, "") if p.origin in (MEMORY, FILE)
     ]
