@@ -14,10 +14,8 @@ FORMATS = "not yet: other transcript formats"
 CLIENTS = "not yet: clients and their hooks"
 LOSS = "not yet: loss audit"
 MASKS = "not yet: masking and forgetting"
-ITSELF = "not yet: compaction and extraction by the server itself"
 RESOURCES = "not yet: resources, prompts and completion"
 SAMPLING = "not yet: summaries by sampling"
-PINS = "not yet: pins as tools"
 BYTES = "not yet: bytes of the live context in the status"
 LARGE = "not yet: searching very large archives"
 
@@ -28,6 +26,12 @@ REAL = "service/test_every_transcript.py::test_a_transcript_goes_in_is_compacted
 LOOPS = "test_loops.py::test_a_loop_of_500_turns_stays_inside_its_window"
 VALID = "messages/test_valid.py::test_whatever_stands_in_the_archive_the_view_is_valid"
 STDIO = "server/test_stdio.py"
+PINS = "service/test_pins.py"
+AUTO = "service/test_auto.py"
+RESTORE = "compaction/test_restore.py"
+DUE = "compaction/test_memory_due.py"
+EXTRACT = "compaction/test_extract.py"
+CLIENT = "server/test_tools.py::test_an_imported_client_session_is_prepared_not_compacted"
 SUMMARIES = "service/test_summaries.py"
 WRITTEN = "service/test_cases_summary.py"
 CORE = "test_cases_core.py"
@@ -64,10 +68,11 @@ RULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "R2.6": ("historic names work and are noted", (f"{CONFIG}::test_historic_flags_work_are_noted_and_yield_to_the_new_names",)),
     "R2.7": ("one knob says where compaction is due", (f"{CONFIG}::test_where_compaction_is_due_may_be_a_share_or_tokens", f"{POLICY}::test_compaction_may_be_asked_for_at_a_share_or_a_number")),
     "R2.8": ("each figure is a setting with its documented default", (f"{CONFIG}::test_the_documented_defaults_are_the_defaults_in_force", "cli/test_configuration.py::test_json_lists_the_value_in_force_of_each")),
+    "R2.9": ("presets carry the thresholds of known harnesses", (f"{CONFIG}::test_a_preset_brings_a_harness_thresholds", f"{CONFIG}::test_every_preset_is_known_to_the_documentation_and_gives_an_ordered_ladder")),
     # ---- compacting
     "R3.1": ("paths in order, each says why it declined", (f"{WRITTEN}::test_a_summary_is_written_and_the_context_is_valid", "compaction/test_pipeline.py::test_any_other_reason_is_a_failure_that_names_it")),
     "R3.2": ("instructions skip session memory", (f"{WRITTEN}::test_what_was_asked_for_reaches_the_writer_and_the_new_context", "compaction/test_pipeline.py::test_instructions_for_the_summary_need_a_written_one_unless_they_are_blank")),
-    "R3.3": ("compacted is said only where less is sent; a client's is prepared", ("server/test_tools.py::test_an_imported_client_session_is_prepared_not_compacted", "service/test_plans.py::test_a_client_s_own_history_is_only_prepared")),
+    "R3.3": ("compacted is said only where less is sent; a client's is prepared", (CLIENT, "service/test_plans.py::test_a_client_s_own_history_is_only_prepared")),
     "R3.4": ("below five percent of gain nothing is written", (f"{MEMORY}::test_it_declines_where_less_than_five_percent_would_be_freed", "compaction/test_pipeline.py::test_too_small_a_gain_on_every_path_is_no_progress")),
     "R3.5": ("the same attempt is not repeated", ("compaction/test_in_memory.py::test_the_same_attempt_has_the_same_name_and_any_change_another_one", "adapters/sqlite/operations/test_snapshot.py::test_declines_are_counted_and_the_last_attempt_is_remembered")),
     "R3.6": ("nothing to compact and below threshold are said with figures", ("compaction/test_pipeline.py::test_where_every_message_would_stay_there_is_nothing_to_compact", "compaction/test_pipeline.py::test_the_agents_trigger_waits_for_the_warning_level_and_the_numbers_are_given")),
@@ -77,13 +82,18 @@ RULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "R3.10": ("levels for every window; an unknown one is said", (f"{POLICY}::test_every_threshold_lies_above_zero_and_below_the_window", f"{POLICY}::test_an_unknown_window_is_assumed_and_said_to_be_unknown", LOOPS)),
     "R3.11": ("overhead is added to every check", (f"{APPEND}::test_overhead_is_what_the_provider_counted_beyond_what_stood_before_the_answer", f"{APPEND}::test_an_overhead_that_was_given_wins")),
     "R3.12": ("three failures in a row pause automatic compaction", (BREAKER,)),
-    "R3.13": ("the server compacts by itself only on request", (ITSELF,)),
+    "R3.13": ("the server compacts by itself only on request, never by asking", (f"{AUTO}::test_it_is_off_unless_switched_on", f"{AUTO}::test_no_agent_is_ever_asked", f"{AUTO}::test_an_append_that_makes_it_due_is_followed_by_a_compaction")),
+    "R3.14": ("every append and status tells level and whether to compact", ("server/test_tools.py::test_appended_messages_come_back_unchanged_and_the_answer_tells_how_full_the_context_is", f"{POLICY}::test_a_level_begins_at_its_threshold")),
+    "R3.15": ("a client's fill is its own usage, and only its boundary resets it", (f"{APPEND}::test_a_clients_fill_is_its_last_request_and_what_came_since", f"{COMMIT}::test_our_compaction_does_not_change_how_full_the_client_is")),
+    "R3.16": ("a plan is for an hour, for one session, once", ("service/test_plans.py::test_plans_that_are_not_there_expired_or_another_sessions_are_refused", "service/test_plans.py::test_a_plan_works_once")),
     # ---- boundary
     "R4.1": ("boundary and summary are one transaction", ("adapters/sqlite/test_faults.py::test_an_operation_that_is_stopped_at_any_statement_leaves_nothing", STORM)),
     "R4.2": ("metadata tells what was done; absent parts are absent", (f"{COMMIT}::test_the_boundary_says_in_its_body_what_it_did", f"{COMMIT}::test_what_is_absent_is_absent_in_the_body")),
     "R4.3": ("discovered tools are a sorted union", ("adapters/sqlite/operations/test_snapshot.py::test_discovered_tools_are_sorted_and_named_once", f"{CORE}::test_names_of_discovered_tools_reach_the_plan")),
     "R4.4": ("appends meanwhile follow; other changes void the plan", (f"{COMMIT}::test_records_that_came_while_it_ran_follow_the_kept_ones", f"{COMMIT}::test_a_plan_is_void_once_its_base_has_changed")),
     "R4.5": ("undo gives the former context and hash; memory stays", (f"{COMMIT}::test_undo_gives_the_former_live_context_and_its_hash", f"{COMMIT}::test_undo_keeps_what_was_appended_since_and_the_memory", REAL)),
+    "R4.6": ("a client's own boundary is understood", ("transcripts/test_native.py::test_live_context_after_a_newer_boundary_holds_the_kept_records", f"{COMMIT}::test_a_clients_own_boundary_is_known_again_on_a_second_import")),
+    "R4.7": ("undo takes back clearings and snips of the boundary and after it", ("adapters/sqlite/operations/test_snips.py::test_undo_of_a_boundary_takes_back_the_snips_after_it_and_keeps_those_before", MODEL)),
     # ---- micro-compaction
     "R5.1": ("only known tools, through the call; names can be added", (f"{MICRO}::test_results_of_these_tools_may_be_cleared", f"{MICRO}::test_names_and_globs_add_tools_and_exclusions_win", f"{MICRO}::test_a_results_tool_is_found_through_its_call")),
     "R5.2": ("cleared content is constant and names how to get it", ("messages/test_clearing.py::test_a_cleared_result_keeps_its_id_and_says_how_to_get_it_back", "messages/test_clearing.py::test_a_cleared_error_stays_an_error_and_keeps_its_first_line")),
@@ -93,11 +103,13 @@ RULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "R5.6": ("switches for outdated reads, repeats and failed inputs", ("compaction/test_superseded.py::test_every_switch_is_off_by_default", "compaction/test_superseded.py::test_a_read_of_a_file_written_since_is_outdated", "compaction/test_superseded.py::test_no_input_is_touched_in_a_message_id_that_holds_thinking")),
     "R5.7": ("twice is once; the answer tells what was freed", (f"{MICRO}::test_clearing_twice_is_clearing_once", f"{MICRO}::test_the_result_tells_tokens_by_tool_and_where_the_cached_prefix_ends")),
     "R5.8": ("originals come back", ("server/test_tools.py::test_old_results_are_cleared_and_each_comes_back_by_its_tool_use_id",)),
+    "R5.9": ("a result no longer than its mark, and a cleared one, is no candidate", (f"{MICRO}::test_a_result_no_longer_than_what_would_stand_in_its_place_is_no_candidate", f"{MICRO}::test_content_that_starts_with_the_mark_counts_as_cleared")),
+    "R5.10": ("a result above a limit goes once an answer followed", (f"{OLD}::test_a_result_above_the_limit_is_cleared_once_an_answer_follows",)),
     # ---- session memory
     "R6.1": ("a document of known sections within limits", ("messages/test_memory_document.py::test_the_headings_stand_in_their_order", "compaction/test_extract.py::test_no_section_costs_more_than_its_limit", "service/test_extracting.py::test_the_limits_of_the_settings_hold")),
     "R6.2": ("memory and its mark are one snapshot", ("adapters/sqlite/operations/test_snapshot.py::test_memory_and_its_mark_are_read_as_one",)),
     "R6.3": ("the extractor quotes records, the user's words first", ("compaction/test_extract.py::test_the_users_instructions_and_requests_come_first_word_for_word", "compaction/test_extract.py::test_every_quoted_line_stands_in_a_record", "compaction/test_extract.py::test_no_line_of_a_tool_reads_as_words_of_the_user_or_the_model")),
-    "R6.4": ("extraction is due by tokens and calls, one at a time", (ITSELF,)),
+    "R6.4": ("extraction is due by tokens and calls", (f"{DUE}::test_the_first_is_due_at_ten_thousand_tokens_whoever_spoke_last", f"{DUE}::test_the_next_needs_five_thousand_more_and_three_calls", f"{DUE}::test_or_an_answer_without_any_call")),
     "R6.5": ("it declines with a reason and raises nothing", (f"{MEMORY}::test_it_declines_where_it_is_switched_off", f"{MEMORY}::test_it_declines_where_the_mark_is_not_in_the_archive", f"{MEMORY}::test_it_declines_where_what_must_stay_is_above_the_target_even_after_clearing")),
     "R6.6": ("a stale memory is brought up to date first", (f"{MEMORY}::test_a_memory_that_leaves_too_much_uncovered_is_brought_up_to_date_from_its_mark_on",)),
     "R6.7": ("the kept window by minima, maximum and floor", ("compaction/test_cuts.py::test_what_the_memory_does_not_cover_is_kept", "compaction/test_cuts.py::test_the_record_that_reaches_the_maximum_stays", "compaction/test_cuts.py::test_it_never_walks_past_the_floor")),
@@ -107,6 +119,12 @@ RULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "R6.11": ("plans tell what left", (f"{MEMORY}::test_the_plan_counts_what_left",)),
     "R6.12": ("an audit of everything that was lost", (LOSS,)),
     "R6.13": ("work does not grow with the archive", ("adapters/sqlite/operations/test_snapshot.py::test_no_statement_walks_over_a_session_or_sorts_one",)),
+    "R6.14": ("memory comes by itself, and notes written meanwhile are not lost", ("server/test_background.py::test_the_memory_comes_by_itself_and_a_closing_server_stops_what_runs", "service/test_extracting.py::test_notes_written_meanwhile_are_not_lost")),
+    "R6.15": ("empty is headings, guidance and blanks", ("messages/test_memory_document.py::test_headings_guidance_and_blanks_are_empty",)),
+    "R6.16": ("a known-complete memory starts the tail from the end", (f"{MEMORY}::test_a_memory_known_to_cover_everything_starts_from_the_end",)),
+    "R6.17": ("the extractor goes on from memory and last summary", (f"{EXTRACT}::test_the_memory_so_far_goes_on_and_competes_with_new_lines", f"{EXTRACT}::test_a_summary_of_the_last_boundary_is_material")),
+    "R6.18": ("the tail's largest results go where it would not fit", (f"{MEMORY}::test_the_largest_results_of_the_tail_are_cleared_where_it_would_not_fit",)),
+    "R6.19": ("store errors and defects are no declines and are rolled back", ("adapters/sqlite/test_store.py::test_an_operation_that_fails_after_its_caller_is_cancelled_is_rolled_back", "adapters/sqlite/test_connection.py::test_a_full_disk_loses_only_what_was_not_acknowledged")),
     # ---- written summary
     "R7.1": ("material without media and hidden thinking; earlier summary in it", (f"{WRITTEN}::test_no_hidden_thinking_and_no_picture_reaches_the_writer", f"{WRITTEN}::test_the_next_summary_is_written_of_the_one_before")),
     "R7.2": ("too long material loses oldest rounds, three tries", (f"{SUMMARIES}::test_too_long_material_loses_its_oldest_rounds_and_each_request_is_smaller",)),
@@ -115,10 +133,16 @@ RULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "R7.5": ("the client's model writes by sampling", (SAMPLING,)),
     "R7.6": ("bad summaries are refused and nothing is written", (f"{WRITTEN}::test_a_summary_that_is_none_writes_nothing_and_its_cause_is_named", f"{SUMMARIES}::test_a_bad_summary_is_refused_nothing_is_written_and_another_may_follow", f"{SUMMARIES}::test_a_copy_of_the_prompt_is_refused")),
     "R7.7": ("invented names are told", (f"{SUMMARIES}::test_invented_names_are_told",)),
-    "R7.8": ("pins, plan, to-dos, tools, skills and files are restored", (PINS,)),
+    "R7.8": ("pins, plan, to-dos, tools, skills and files are restored", (f"{RESTORE}::test_what_was_found_is_put_back_in_its_order_and_of_files_the_five_newest", f"{PINS}::test_reinj_01_what_was_registered_is_in_the_answer_on_both_paths")),
+    "R7.9": ("restoring keeps its limits and never half of the context", (f"{RESTORE}::test_the_limits_of_each_kind_hold_and_what_is_cut_says_so_and_how_to_get_it", f"{RESTORE}::test_it_never_leaves_more_than_half_of_the_context_and_never_shortens_the_memory")),
+    "R7.10": ("what a client restores itself is left to it", (f"{PINS}::test_a_client_that_keeps_its_history_is_left_its_own_files_but_not_the_pins",)),
+    "R7.11": ("instructions are in every try", (f"{SUMMARIES}::test_too_long_material_loses_its_oldest_rounds_and_each_request_is_smaller",)),
+    "R7.12": ("where nobody writes, instructions become kept lines", (f"{SUMMARIES}::test_where_nobody_writes_instructions_become_lines_that_are_kept",)),
+    "R7.13": ("the output limit is fixed", (f"{WRITTEN}::test_a_summary_is_written_and_the_context_is_valid", "adapters/summarizers/test_provider.py::test_the_output_limit_is_the_requests_capped_by_the_setting_whatever_the_length_of_the_material")),
     # ---- prompt too long
     "R8.1": ("the provider's figures are read, oldest rounds leave", (f"{SUMMARIES}::test_a_prompt_that_was_too_long_loses_its_oldest_rounds",)),
     "R8.2": ("no request is repeated as it was", (f"{WRITTEN}::test_after_a_prompt_that_was_too_long_whole_rounds_leave",)),
+    "R8.3": ("at last the overrun and the largest messages are named", (f"{WRITTEN}::test_where_nothing_more_can_leave_the_overrun_and_the_largest_message_are_named",)),
     # ---- snip
     "R9.1": ("messages and ranges leave with their pairs", ("service/test_snipping.py::test_messages_by_name_and_by_range_leave", "compaction/test_snip.py::test_what_is_left_is_valid_and_no_pair_is_split")),
     "R9.2": ("what is protected stays; force spares the open call", ("service/test_snipping.py::test_what_is_protected_is_spared_with_the_reason_unless_it_is_forced", "service/test_snipping.py::test_an_open_call_stays_even_if_it_is_forced")),
@@ -129,11 +153,12 @@ RULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "R10.3": ("exit 2 blocks, other failures warn, time is limited", ("adapters/hooks/test_commands.py::test_exit_2_of_a_pre_hook_blocks_with_its_standard_error_and_later_hooks_still_run", "adapters/hooks/test_commands.py::test_any_other_exit_is_a_warning_with_the_first_line_of_standard_error", "adapters/hooks/test_process.py::test_a_hook_that_hangs_is_ended_at_its_time_limit_and_reported")),
     "R10.4": ("entry points do the same", ("adapters/hooks/test_entry_points.py::test_several_are_called_by_name_and_their_results_are_joined",)),
     "R10.5": ("a bad verdict afterwards is a warning", (f"{SUMMARIES}::test_hooks_run_once_on_each_event_and_their_lines_are_in_the_context",)),
+    "R10.6": ("the owner names the file; sessions never reach a command", ("adapters/hooks/test_file.py::test_a_file_that_others_may_change_is_refused", "adapters/hooks/test_commands.py::test_text_of_a_session_is_never_part_of_a_command")),
     # ---- tools and library
     "R11.1": ("three profiles of tools", ("server/test_listing.py::test_a_client_that_keeps_its_history_can_be_offered_fewer_tools", "server/test_listing.py::test_only_the_full_profile_has_all_tools_and_one_that_destroys")),
     "R11.2": ("the listing is small, the parameters plain and known", ("server/test_listing.py::test_the_listing_stays_small", "server/test_listing.py::test_no_text_parameter_may_be_null_and_none_has_a_made_up_title", "server/test_listing.py::test_the_core_tools_have_the_names_and_parameters_that_clients_rely_on")),
     "R11.3": ("answers come in pages that join to the whole", ("service/test_paging.py::test_the_pages_together_are_the_whole_and_each_is_below_its_size",)),
-    "R11.4": ("a pin is a text that stays", (PINS,)),
+    "R11.4": ("a pin is a text that stays, replaced or taken back by name", (f"{PINS}::test_pins_stand_in_the_context_word_for_word_after_each_compaction_and_once", f"{PINS}::test_a_pin_is_taken_back_by_its_name", "server/test_pin_tools.py::test_what_cannot_be_pinned_is_refused_with_what_to_do")),
     "R11.5": ("all output formats", (FORMATS,)),
     "R11.6": ("a session may be left out over stdio where it is clear", ("server/test_sessions.py::test_the_only_active_session_is_meant_and_an_older_one_is_not", "server/test_sessions.py::test_over_a_network_a_session_must_be_named_and_no_file_is_read")),
     "R11.7": ("files are read inside of the roots only", ("server/test_roots.py::test_links_and_dots_are_followed_before_the_folder_is_checked",)),
@@ -142,6 +167,10 @@ RULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "R11.10": ("errors say what was wrong and what to do, without content", ("server/test_tools.py::test_transcripts_that_cannot_be_read_are_refused_without_their_content",)),
     "R11.11": ("instructions are short and name real tools", ("server/test_listing.py::test_the_instructions_reach_the_client_and_name_only_tools_that_are_there",)),
     "R11.12": ("clients are installed into, with resume and handoff", (CLIENTS,)),
+    "R11.13": ("sessions are made, listed, forked and deleted", ("service/test_sessions.py::test_a_fork_begins_with_the_same_context_and_goes_its_own_way", "server/test_session_tools.py::test_sessions_are_made_listed_and_deleted")),
+    "R11.14": ("boundaries are listed with what is in effect", ("service/test_sessions.py::test_boundaries_tell_what_was_done_and_what_is_in_effect",)),
+    "R11.15": ("a context is validated and exported on request", (FORMATS,)),
+    "R11.16": ("import is told progress and adds nothing the second time", ("server/test_tools.py::test_a_transcript_is_imported_by_path_with_progress_and_its_repetition_adds_nothing",)),
     # ---- store
     "R12.1": ("one private file", ("adapters/sqlite/test_connection.py::test_file_wal_and_folder_are_for_their_owner_alone",)),
     "R12.2": ("acknowledged means there after a kill", (STORM, f"{STDIO}::test_what_was_acknowledged_is_there_after_a_kill")),

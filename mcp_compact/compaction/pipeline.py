@@ -5,7 +5,7 @@ Sans-IO: `start` answers with a plan, with what it needs to go on, or with why n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mcp_compact.compaction.attempt import Attempt, NeedsRecords
 from mcp_compact.compaction.plan import CompactionPlan, Declined
@@ -54,6 +54,8 @@ def start(attempt: Attempt) -> Finished | NeedsRecords | SummaryRequest | Nothin
         outcome = path(attempt)
         if isinstance(outcome, CompactionPlan):
             return Finished(outcome, tuple(declined))
+        if isinstance(outcome, SummaryRequest):
+            return replace(outcome, declined=tuple(declined))
         if not isinstance(outcome, Declined):
             return outcome
         declined.append(outcome)

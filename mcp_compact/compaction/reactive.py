@@ -49,7 +49,8 @@ def compact_reactively(attempt: Attempt) -> CompactionPlan | NeedsRecords | Decl
         return Declined(PATH, "no_room", f"{snapshot.overhead_tokens} tokens of overhead leave {target} for messages")
     window = _window(snapshot, target, target - max(FEWEST_MEMORY_TOKENS, target // MEMORY_SHARE))
     if window.index == 0 and snapshot.tail_is_all:
-        return Declined(PATH, "nothing_to_compact", "every live message belongs to the last round, or fits")
+        stays = Declined(PATH, "nothing_to_compact", "every live message belongs to the last round, or fits")
+        return _given_up(snapshot, stays, target)
     bodies = window.bodies(attempt) if attempt.policy.session_memory else None
     if isinstance(bodies, NeedsRecords):
         return bodies
@@ -82,7 +83,9 @@ def _window(snapshot: Snapshot, target: int, most_tokens: int) -> Window:
 
 
 def _given_up(snapshot: Snapshot, declined: Declined, target: int) -> Declined:
-    if declined.reason != "still_above_target":
+    """With figures, where it is the size that stands in the way."""
+    is_over = snapshot.family.tokens(snapshot.live_weight) > target
+    if declined.reason not in ("still_above_target", "nothing_to_compact") or not is_over:
         return declined
     largest = sorted(snapshot.tail, key=lambda e: -snapshot.family.tokens(e.weight))[:SHOWN_MESSAGES]
     named = ", ".join(f"{e.uuid} ({e.role}, {snapshot.family.tokens(e.weight)} tokens)" for e in largest)

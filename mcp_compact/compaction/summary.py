@@ -42,6 +42,8 @@ class SummaryRequest:
     material_tokens: int
     max_tokens: int
     dropped_messages: int
+    declined: tuple[Declined, ...] = ()
+    """Why the paths before this one did not compact."""
 
     @property
     def text(self) -> str:

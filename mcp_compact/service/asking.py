@@ -46,6 +46,7 @@ def material_page(job: Job, attempt: Attempt, asked: SummaryRequest, compaction_
         tokens_after=tokens,
         target_tokens=0,
         applies_to=applies_to(job.row),
+        declined=asked.declined,
         warnings=attempt.around.warnings,
         next=(READ_ON if more else "") + WRITE_IT,
         compaction_id=compaction_id,

@@ -114,7 +114,7 @@ async def with_hooks(job: Job, attempt: Attempt) -> Attempt | CompactResult:
 
 async def written(job: Job, attempt: Attempt, asked: SummaryRequest) -> Finished | NothingDone | CompactResult:
     """A summary by the first writer that gives a usable one; the calling agent is asked by an answer of ours."""
-    declined: list[Declined] = []
+    declined = list(asked.declined)
     for name in job.writers:
         if name == "agent":
             return await ask_agent(job, attempt, asked)
@@ -135,6 +135,9 @@ async def _by_writer(job: Job, attempt: Attempt, asked: SummaryRequest, writer: 
             outcome, _ = await planned(job, replace(attempt, answer=answer.answer))
             if isinstance(outcome, SummaryRequest):
                 raise ServerError("no_summary", "The summary was asked for twice.", "Call again.")
+            # With a summary at hand the paths before it are not tried again: their reasons are those of the request.
+            own = tuple(declined for declined in outcome.declined if declined.path == "summary")
+            outcome = replace(outcome, declined=own)
             if isinstance(outcome, Finished):
                 notes = (*outcome.plan.warnings, *_cost(answer))
                 return replace(outcome, plan=replace(outcome.plan, warnings=notes), writer=answer.writer)
