@@ -12,6 +12,7 @@ import pytest
 
 from mcp_compact.server.stdio import NEVER_ENDS
 from tests.server.talk import assistant, user
+from tests.server.test_listing import CORE
 from tests.server.wire import REPO, SERVE, Wire, data_of
 
 pytestmark = pytest.mark.e2e
@@ -69,7 +70,7 @@ def test_a_client_that_opens_with_discover_is_served_without_a_handshake(tmp_pat
         wire.modern = True
         assert wire.ask("server/discover")["result"]["supportedVersions"] == ["2026-07-28"]
         wire.send(NEVER_ENDS, {"filter": {}})
-        assert len(wire.ask("tools/list")["result"]["tools"]) == 11
+        assert [tool["name"] for tool in wire.ask("tools/list")["result"]["tools"]] == CORE
         assert wire.call("append_messages", session_id=f"s{HALF}", messages=surrogate_messages())["stored"] == 3
         assert "unknown_session" in wire.refused("get_context_status", session_id="nobody")
         assert wire.leave() == 0
