@@ -27,16 +27,17 @@ def memory(conn: sqlite3.Connection, key: SessionKey, version: int | None = None
 def memory_of(conn: sqlite3.Connection, session: Session, version: int | None = None) -> Memory | None:
     """`memory` inside of an open transaction."""
     row = conn.execute(
-        "SELECT text, version, mark_uuid, mark_seq, covers_all FROM memory WHERE session = ? AND version = ?",
+        "SELECT text, version, mark_uuid, mark_seq, covers_all, writer FROM memory WHERE session = ? AND version = ?",
         (session.id, session.memory_version if version is None else version),
     ).fetchone()
     if row is None:
         return None
-    text, number, mark_uuid, mark_seq, covers_all = row
+    text, number, mark_uuid, mark_seq, covers_all, writer = row
     if mark_seq is None and mark_uuid is not None:
         # The record may have come after the memory that names it.
         mark_seq = seq_of(conn, session.id, mark_uuid)
-    return Memory(text, number, MessageUuid(mark_uuid) if mark_uuid is not None else None, mark_seq, bool(covers_all))
+    mark = MessageUuid(mark_uuid) if mark_uuid is not None else None
+    return Memory(text, number, mark, mark_seq, bool(covers_all), writer)
 
 
 def write_memory(  # noqa: PLR0913 - what a version is made of
@@ -73,4 +74,5 @@ def insert_memory(
         "INSERT INTO memory (session, version, text, mark_uuid, mark_seq, writer, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)",
         (session.id, session.memory_version, clean, mark, mark_seq, well_formed(writer), now_ms),
     )
-    return Memory(clean, session.memory_version, MessageUuid(mark) if mark is not None else None, mark_seq)
+    kept = MessageUuid(mark) if mark is not None else None
+    return Memory(clean, session.memory_version, kept, mark_seq, writer=writer)
