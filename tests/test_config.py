@@ -217,7 +217,12 @@ def test_every_figure_and_switch_of_clearing_by_tokens_reaches_its_place() -> No
         MCP_COMPACT_MICRO_CLEAR_FAILED_INPUTS="true",
     )
     micro = settings.policy.micro
-    assert (micro.trigger_tokens, micro.protect_tokens, micro.clear_at_least, micro.max_result_tokens) == (11, 12, 13, 14)
+    assert (micro.trigger_tokens, micro.protect_tokens, micro.clear_at_least, micro.max_result_tokens) == (
+        11,
+        12,
+        13,
+        14,
+    )
     assert micro.clear_tool_inputs
     assert micro.clear_outdated_reads
     assert micro.clear_repeated_calls
@@ -279,7 +284,9 @@ def test_where_compaction_is_due_may_be_a_share_or_tokens(text: str, kept: str) 
     assert settings.warnings == ()
 
 
-@pytest.mark.parametrize("bad", ["0", "0%", "100%", "-5", "nan", "nan%", "inf", "soon", "%", "1e13", "0.5", "60%%", "1 8", "window-"])
+@pytest.mark.parametrize(
+    "bad", ["0", "0%", "100%", "-5", "nan", "nan%", "inf", "soon", "%", "1e13", "0.5", "60%%", "1 8", "window-"]
+)
 def test_a_bad_place_for_compaction_is_ignored_and_warned_of(bad: str) -> None:
     settings = load(MCP_COMPACT_AT=bad)
     assert settings.policy.compact_at == ""

@@ -22,4 +22,3 @@ def summary_message(memory: str, *, tail: bool, session_id: str = "", must_keep:
     if must_keep.strip():
         lines.append(f"{MUST_KEEP}\n{must_keep.strip()}")
     return "\n\n".join([*lines, memory.strip()])
-

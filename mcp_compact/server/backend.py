@@ -79,9 +79,7 @@ class Backend:
 
 
 @asynccontextmanager
-async def open_backend(
-    factory: ServiceFactory, place: Place, *, takes_summaries: bool
-) -> AsyncIterator[Backend]:
+async def open_backend(factory: ServiceFactory, place: Place, *, takes_summaries: bool) -> AsyncIterator[Backend]:
     """A backend for a server's lifespan."""
     async with AsyncExitStack() as stack:
         yield Backend(factory, place, takes_summaries, stack)

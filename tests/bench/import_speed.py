@@ -95,7 +95,9 @@ def rows_of(db: Path) -> dict[str, tuple[list[str], list[tuple[object, ...]]]]:
     return {name: (sql, connection.execute(f'SELECT * FROM "{name}"').fetchall()) for name, sql in tables}
 
 
-def least(path: Path, strings: list[str], rows: dict[str, tuple[list[str], list[tuple[object, ...]]]], folder: Path) -> None:
+def least(
+    path: Path, strings: list[str], rows: dict[str, tuple[list[str], list[tuple[object, ...]]]], folder: Path
+) -> None:
     """What any import must do."""
     encode = load_encoding().encode_ordinary
     with path.open("rb") as stream:

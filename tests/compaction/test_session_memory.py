@@ -240,7 +240,13 @@ def test_the_summary_says_how_to_go_on_and_that_newer_messages_follow() -> None:
 
 
 def test_the_summary_names_the_session_to_search_only_where_there_is_one() -> None:
-    made = Attempt(shot(chat(), memory(20)), CompactRequest(), SMALL, Surroundings(session_id="s-1"), Loaded(0, tuple(chat().records)))
+    made = Attempt(
+        shot(chat(), memory(20)),
+        CompactRequest(),
+        SMALL,
+        Surroundings(session_id="s-1"),
+        Loaded(0, tuple(chat().records)),
+    )
     plan = compact_by_memory(made)
     assert isinstance(plan, CompactionPlan)
     assert 'session_id="s-1"' in plan.service[0].text
@@ -323,7 +329,13 @@ def test_the_plan_counts_what_left() -> None:
 
 def test_the_plan_names_its_base_and_the_newest_messages() -> None:
     talk = chat()
-    made = Attempt(shot(talk, memory(20), overhead=50), CompactRequest("manual"), SMALL, Surroundings(), Loaded(0, tuple(talk.records)))
+    made = Attempt(
+        shot(talk, memory(20), overhead=50),
+        CompactRequest("manual"),
+        SMALL,
+        Surroundings(),
+        Loaded(0, tuple(talk.records)),
+    )
     plan = compact_by_memory(made)
     assert isinstance(plan, CompactionPlan)
     assert (plan.strategy, plan.trigger, plan.base.last_seq) == ("session_memory", "manual", 24)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mcp_compact.compaction.plan import Declined
 from mcp_compact.compaction.snapshot import Base
-from mcp_compact.compaction.snip import SnipPlan, Snippable, SnipRequest, could_snip_tokens, plan_snip
+from mcp_compact.compaction.snip import Snippable, SnipPlan, SnipRequest, could_snip_tokens, plan_snip
 from mcp_compact.compaction.weighing import weigh_records
 from mcp_compact.messages.clearing import ClearedText
 from mcp_compact.messages.ids import MessageUuid
@@ -55,7 +55,9 @@ def test_a_range_takes_both_ends() -> None:
     assert plan.tokens_after < plan.tokens_before
 
 
-@pytest.mark.parametrize(("uuid", "why"), [("r1", "first message"), ("r4", "standing instruction"), ("r7", "last round")])
+@pytest.mark.parametrize(
+    ("uuid", "why"), [("r1", "first message"), ("r4", "standing instruction"), ("r7", "last round")]
+)
 def test_what_is_protected_stays_and_says_why_unless_it_is_forced(uuid: str, why: str) -> None:
     plan = plan_snip(live(work()), SnipRequest((MessageUuid(uuid),)))
     assert isinstance(plan, Declined)

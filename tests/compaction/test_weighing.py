@@ -85,7 +85,11 @@ def test_the_mark_of_a_medium_weighs_by_the_counter_of_the_texts_around_it() -> 
     talk.add("user", ["see", image(), {"type": "document", "source": {"type": "url", "url": "https://example.org/a"}}])
     talk.add("user", [tool_result("t", "") | {"content": [image()]}])
     exact = weigh_records(talk.records, characters, CLEARED)
-    assert [fact.mark_units for own in exact for fact in own.media] == [len("[image]"), len("[document]"), len("[image]")]
+    assert [fact.mark_units for own in exact for fact in own.media] == [
+        len("[image]"),
+        len("[document]"),
+        len("[image]"),
+    ]
     estimated = weigh_records(talk.records, None, CLEARED)
     assert [fact.mark_units for fact in estimated[0].media] == [estimate_units("[image]"), estimate_units("[document]")]
 

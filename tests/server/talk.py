@@ -24,7 +24,9 @@ def read_call(number: int) -> list[dict[str, Any]]:
     return [
         {
             "role": "assistant",
-            "content": [{"type": "tool_use", "id": name, "name": "Read", "input": {"file_path": f"src/module_{number}.py"}}],
+            "content": [
+                {"type": "tool_use", "id": name, "name": "Read", "input": {"file_path": f"src/module_{number}.py"}}
+            ],
         },
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": name, "content": lines}]},
     ]

@@ -88,4 +88,6 @@ def test_the_schema_allows_exactly_what_is_left_out():
     schema = lean(model.model_json_schema())
     assert schema["required"] == ["session_id", "is_done", "next_cursor"]
     assert "title" not in json.dumps(schema)
-    assert answer_model(Outer, without=("raw",)).model_json_schema()["properties"].keys() == schema["properties"].keys() - {"raw"}
+    assert answer_model(Outer, without=("raw",)).model_json_schema()["properties"].keys() == schema[
+        "properties"
+    ].keys() - {"raw"}

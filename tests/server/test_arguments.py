@@ -96,7 +96,10 @@ def nested(levels: int) -> Any:
 
 async def test_json_that_is_nested_too_deeply_is_refused_and_what_is_not_comes_back(client: Client):
     for levels in (MAX_DEPTH, 300, 900):
-        call_ = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "X", "input": {"v": nested(levels)}}]}
+        call_ = {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "t", "name": "X", "input": {"v": nested(levels)}}],
+        }
         text = await refused(client, "append_messages", session_id="s", messages=json.dumps([call_]))
         assert "nested deeper" in text or "bad_messages" in text
     fine = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "X", "input": {"v": nested(100)}}]}

@@ -43,7 +43,17 @@ PARAMETERS = {
     "append_messages": ["messages", "session_id", "model", "context_window", "overhead_tokens"],
     "import_transcript": ["path", "content", "format", "session_id"],
     "get_context_status": ["session_id", "detail"],
-    "compact_session": ["session_id", "trigger", "custom_instructions", "target_tokens", "force", "dry_run", "error", "cursor", "now"],
+    "compact_session": [
+        "session_id",
+        "trigger",
+        "custom_instructions",
+        "target_tokens",
+        "force",
+        "dry_run",
+        "error",
+        "cursor",
+        "now",
+    ],
     "submit_summary": ["compaction_id", "summary"],
     "microcompact_tool_results": ["session_id", "mode", "older_than_minutes", "keep", "media", "force", "now"],
     "get_messages_after_boundary": ["session_id", "format", "cursor"],
@@ -70,7 +80,9 @@ async def test_the_core_tools_have_the_names_and_parameters_that_clients_rely_on
     tools = await listed(settings, era)
     assert [tool["name"] for tool in tools] == CORE
     assert {tool["name"]: list(tool["inputSchema"]["properties"]) for tool in tools} == PARAMETERS
-    assert {tool["name"]: tool["inputSchema"].get("required", []) for tool in tools if tool["inputSchema"].get("required")} == {
+    assert {
+        tool["name"]: tool["inputSchema"].get("required", []) for tool in tools if tool["inputSchema"].get("required")
+    } == {
         "append_messages": ["messages"],
         "submit_summary": ["compaction_id", "summary"],
         "update_session_memory": ["content"],
@@ -137,7 +149,12 @@ async def test_the_instructions_reach_the_client_and_name_only_tools_that_are_th
         assert client.instructions == INSTRUCTIONS
     assert len(INSTRUCTIONS.encode()) <= 1536
     words = {word.strip(".,:;()`") for word in INSTRUCTIONS.split()}
-    named = {word for word in words if word.count("_") and word.split("_")[0] in ("get", "search", "update", "undo", "append", "import", "compact", "microcompact")}
+    named = {
+        word
+        for word in words
+        if word.count("_")
+        and word.split("_")[0] in ("get", "search", "update", "undo", "append", "import", "compact", "microcompact")
+    }
     assert named - {"compact_at"} <= set(CORE)
 
 
@@ -156,5 +173,8 @@ async def test_only_the_full_profile_has_all_tools_and_one_that_destroys(setting
     assert [name for name in FULL if hints[name]["readOnlyHint"]] == ["list_sessions", "list_boundaries"]
     assert [name for name in FULL if not hints[name]["idempotentHint"]] == ["create_session", "fork_session"]
     required = {tool["name"]: tool["inputSchema"].get("required", []) for tool in tools if tool["name"] in FULL}
-    assert {name: names for name, names in required.items() if names} == {"delete_session": ["session_id"], "apply_plan": ["plan_id"]}
+    assert {name: names for name, names in required.items() if names} == {
+        "delete_session": ["session_id"],
+        "apply_plan": ["plan_id"],
+    }
     assert all(tool["title"] and tool["description"] and tool["outputSchema"]["properties"] for tool in tools)

@@ -46,8 +46,21 @@ async def stored(client: Client, session_id: str = "s", rounds: int = 12) -> lis
 
 
 async def test_sessions_are_made_listed_and_deleted(client: Client, project: Path, clock: FixedClock):
-    made = await call(client, "create_session", session_id="s", title="Parser", model="claude-sonnet-4-5", context_window=100_000, overhead_tokens=10)
-    assert (made["session_id"], made["status"], made["owner"], made["context_window"]) == ("s", "created", "loop", 100_000)
+    made = await call(
+        client,
+        "create_session",
+        session_id="s",
+        title="Parser",
+        model="claude-sonnet-4-5",
+        context_window=100_000,
+        overhead_tokens=10,
+    )
+    assert (made["session_id"], made["status"], made["owner"], made["context_window"]) == (
+        "s",
+        "created",
+        "loop",
+        100_000,
+    )
     clock.at_ms += 1
     unnamed = await call(client, "create_session")
     assert unnamed["session_id"] not in ("", "s")
@@ -115,14 +128,18 @@ async def test_boundaries_are_listed_with_their_state(client: Client):
 
 async def test_messages_are_snipped_by_name_range_and_rule_as_lists_or_as_text(client: Client):
     uuids = await stored(client)
-    done = await call(client, "snip_messages", session_id="s", uuids=[uuids[7], uuids[0]], ranges=[f"{uuids[8]}..{uuids[9]}"])
+    done = await call(
+        client, "snip_messages", session_id="s", uuids=[uuids[7], uuids[0]], ranges=[f"{uuids[8]}..{uuids[9]}"]
+    )
     # The result of the call comes along.
     assert done["messages"] == [uuids[7], uuids[9], uuids[10]]
     assert done["spared"] == [
         {"uuid": uuids[0], "reason": "the first message of the user"},
         {"uuid": uuids[8], "reason": "a standing instruction"},
     ]
-    as_text = await call(client, "snip_messages", session_id="s", uuids=json.dumps([uuids[11]]), ranges=f" {uuids[13]} .. {uuids[14]} ,")
+    as_text = await call(
+        client, "snip_messages", session_id="s", uuids=json.dumps([uuids[11]]), ranges=f" {uuids[13]} .. {uuids[14]} ,"
+    )
     assert as_text["messages"] == [uuids[11], uuids[13], uuids[14]]
     forced = await call(client, "snip_messages", session_id="s", uuids=f"{uuids[0]}, {uuids[8]}", force=True)
     assert forced["messages"] == [uuids[0], uuids[8]]
@@ -137,7 +154,14 @@ async def test_thousands_of_uuids_do_not_fill_the_answer_of_a_snip(client: Clien
 
 
 async def test_snips_take_what_is_named_and_spare_what_is_protected(client: Client):
-    sent = [user("Start."), assistant("ALPHA"), assistant("BETA"), *conversation(3)[1:], assistant("end"), user("go on")]
+    sent = [
+        user("Start."),
+        assistant("ALPHA"),
+        assistant("BETA"),
+        *conversation(3)[1:],
+        assistant("end"),
+        user("go on"),
+    ]
     uuids = (await call(client, "append_messages", session_id="s", messages=sent))["uuids"]
     before = await call(client, "get_context_status", session_id="s")
     done = await call(client, "snip_messages", session_id="s", uuids=[uuids[0], uuids[1]])
@@ -145,14 +169,20 @@ async def test_snips_take_what_is_named_and_spare_what_is_protected(client: Clie
     assert done["spared"] == [{"uuid": uuids[0], "reason": "the first message of the user"}]
     assert done["tokens_before"] == before["message_tokens"]
     assert done["tokens_freed"] == done["tokens_before"] - done["tokens_after"] > 0
-    assert (await call(client, "snip_messages", session_id="s", ranges=f"{uuids[2]}..{uuids[2]}"))["messages"] == [uuids[2]]
+    assert (await call(client, "snip_messages", session_id="s", ranges=f"{uuids[2]}..{uuids[2]}"))["messages"] == [
+        uuids[2]
+    ]
     by_rule = await call(client, "snip_messages", session_id="s", rules="errors, tool:Re*")
     assert len(by_rule["messages"]) == 6
     messages = await context_of(client, "s")
     assert problems(messages) == []
     assert "ALPHA" not in json.dumps(messages)
     nothing = await call(client, "snip_messages", session_id="s", rules='["errors"]')
-    assert (nothing["status"], nothing["executed"], nothing["reason"]) == ("nothing_to_compact", False, "nothing_to_snip")
+    assert (nothing["status"], nothing["executed"], nothing["reason"]) == (
+        "nothing_to_compact",
+        False,
+        "nothing_to_snip",
+    )
     original = await call(client, "get_original", session_id="s", id=uuids[1])
     assert "ALPHA" in original["text"]
 
@@ -182,7 +212,13 @@ async def test_the_status_tells_what_could_be_snipped_where_it_is_asked(client: 
         for block in message["content"] if isinstance(message["content"], list) else ():
             if block["type"] == "tool_use":
                 block["input"] = {"file_path": "same.py"}
-    for number, block in enumerate(block for message in sent if isinstance(message["content"], list) for block in message["content"] if block["type"] in ("tool_use", "tool_result")):
+    for number, block in enumerate(
+        block
+        for message in sent
+        if isinstance(message["content"], list)
+        for block in message["content"]
+        if block["type"] in ("tool_use", "tool_result")
+    ):
         block["id" if block["type"] == "tool_use" else "tool_use_id"] = f"call_{number // 2}"
     await call(client, "append_messages", session_id="s", messages=sent)
     assert "snippable_tokens" not in await call(client, "get_context_status", session_id="s")
@@ -248,7 +284,9 @@ async def test_unknown_sessions_are_refused_by_every_tool(client: Client):
         "delete_session": {},
     }
     for tool, arguments in calls.items():
-        assert "unknown_session: There is no session 'nobody'" in await refused(client, tool, session_id="nobody", **arguments)
+        assert "unknown_session: There is no session 'nobody'" in await refused(
+            client, tool, session_id="nobody", **arguments
+        )
 
 
 async def test_over_a_network_sessions_must_be_named_and_all_of_them_are_listed(settings: Settings, era: str):

@@ -44,7 +44,10 @@ async def test_sessions_of_other_folders_and_of_sub_agents_are_not_meant(client:
     await call(client, "import_transcript", content=jsonl(transcript("elsewhere", str(tmp_path), 1)))
     assert "No session is known" in await refused(client, "get_context_status")
     inline = transcript("here", str(project), 1)
-    inline += [record | {"uuid": "side-" + record["uuid"], "parentUuid": None, "isSidechain": True, "agentId": "a1"} for record in inline]
+    inline += [
+        record | {"uuid": "side-" + record["uuid"], "parentUuid": None, "isSidechain": True, "agentId": "a1"}
+        for record in inline
+    ]
     imported = await call(client, "import_transcript", content=jsonl(inline))
     assert imported["children"]
     assert (await call(client, "get_context_status"))["session_id"] == "here"

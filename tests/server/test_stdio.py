@@ -46,12 +46,25 @@ def test_lone_surrogates_and_broken_lines_are_answered_and_the_server_lives_on(t
         assert "unknown_session" in wire.refused("get_context_status", session_id="\udc00")
         assert "error" in wire.ask(f"no/{HALF}/method")
 
-        for line in (b"{", b"[]", b"12", b'"text"', b"null", b"{}", b'{"jsonrpc":"2.0"}', b"\xff\xfe\x00", b"[" * 100_000, b"\xc3"):
+        for line in (
+            b"{",
+            b"[]",
+            b"12",
+            b'"text"',
+            b"null",
+            b"{}",
+            b'{"jsonrpc":"2.0"}',
+            b"\xff\xfe\x00",
+            b"[" * 100_000,
+            b"\xc3",
+        ):
             wire.raw(line + b"\n")
             assert wire.answer(None)["error"]["code"] in (-32700, -32600)
         wire.raw(b'{"id": 77, "method": 5}\n')
         assert wire.answer(77)["error"]["code"] == -32600
-        wire.raw(b'{"jsonrpc":"2.0","id":78,"method":"tools/call","params":{"name":"\\ud83d","arguments":{"\\udc00":1}}}\n')
+        wire.raw(
+            b'{"jsonrpc":"2.0","id":78,"method":"tools/call","params":{"name":"\\ud83d","arguments":{"\\udc00":1}}}\n'
+        )
         assert wire.answer(78)["result"]["isError"] is True
         deep = '{"jsonrpc":"2.0","id":79,"method":"tools/call","params":{"name":"append_messages","arguments":{"messages":%s}}}\n'
         wire.raw((deep % ("[" * 150 + "]" * 150)).encode())
@@ -92,7 +105,10 @@ def test_text_is_utf8_whatever_the_locale_and_logs_stay_off_the_wire(tmp_path: P
                         "jsonrpc": "2.0",
                         "id": "utf8",
                         "method": "tools/call",
-                        "params": {"name": "append_messages", "arguments": {"session_id": "s", "messages": [assistant(text)]}},
+                        "params": {
+                            "name": "append_messages",
+                            "arguments": {"session_id": "s", "messages": [assistant(text)]},
+                        },
                     },
                     ensure_ascii=False,
                 )
@@ -102,10 +118,17 @@ def test_text_is_utf8_whatever_the_locale_and_logs_stay_off_the_wire(tmp_path: P
         data_of(wire.answer("utf8"))
         for page in (
             wire.call("get_messages_after_boundary", session_id="s"),
-            wire.call("get_messages_after_boundary", session_id=wire.call("import_transcript", path="run.json")["session_id"]),
+            wire.call(
+                "get_messages_after_boundary", session_id=wire.call("import_transcript", path="run.json")["session_id"]
+            ),
         ):
-            assert [text in json.dumps(message, ensure_ascii=False).replace("\\u2028", "\u2028") for message in page["messages"]] == [True, True]
-        assert "unknown_session" in wire.refused("get_context_status", session_id=text.replace("\u2028", "").replace("\x85", ""))
+            assert [
+                text in json.dumps(message, ensure_ascii=False).replace("\\u2028", "\u2028")
+                for message in page["messages"]
+            ] == [True, True]
+        assert "unknown_session" in wire.refused(
+            "get_context_status", session_id=text.replace("\u2028", "").replace("\x85", "")
+        )
         assert wire.leave() == 0
         wire.check_protocol()
         assert "Traceback" not in wire.stderr
@@ -144,7 +167,12 @@ def piped(tmp_path: Path, lines: list[dict[str, Any]], tail: str = "") -> subpro
         capture_output=True,
         text=True,
         cwd=tmp_path,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(REPO), "MCP_COMPACT_DB": str(tmp_path / "a.db")},
+        env={
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(tmp_path),
+            "PYTHONPATH": str(REPO),
+            "MCP_COMPACT_DB": str(tmp_path / "a.db"),
+        },
         timeout=60,
         check=False,
     )
@@ -206,7 +234,12 @@ def test_writers_in_four_processes_lose_nothing_and_never_meet_a_lock(tmp_path: 
         for wire in wires:
             wire.handshake()
         names = [
-            (wire, wire.start_call("append_messages", session_id=f"p{at}-w{number % 5}", messages=[user(f"x {number:03d}")]))
+            (
+                wire,
+                wire.start_call(
+                    "append_messages", session_id=f"p{at}-w{number % 5}", messages=[user(f"x {number:03d}")]
+                ),
+            )
             for number in range(50)
             for at, wire in enumerate(wires)
         ]

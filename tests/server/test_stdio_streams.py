@@ -113,7 +113,10 @@ async def test_the_end_of_input_waits_for_answers_and_is_told_at_once():
         assert told == ["first answer", "end"]
         await answers.send(SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=1, result={})))
     assert seen == ["tools/call", "end"]
-    assert [type(item.message) for item in (outgoing.receive_nowait(), outgoing.receive_nowait())] == [JSONRPCError, JSONRPCResponse]
+    assert [type(item.message) for item in (outgoing.receive_nowait(), outgoing.receive_nowait())] == [
+        JSONRPCError,
+        JSONRPCResponse,
+    ]
     for stream in (incoming, from_server, outgoing):
         stream.close()
 

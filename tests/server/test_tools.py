@@ -85,7 +85,10 @@ async def test_old_results_are_cleared_and_each_comes_back_by_its_tool_use_id(cl
     sent = conversation(8)
     await call(client, "append_messages", session_id="s", messages=sent)
     cleared = await call(client, "microcompact_tool_results", session_id="s", older_than_minutes=0, keep=3)
-    assert (cleared["status"], cleared["cleared"]) == ("compacted", [{"tool": "Read", "count": 5, "tokens": cleared["tokens_freed"]}])
+    assert (cleared["status"], cleared["cleared"]) == (
+        "compacted",
+        [{"tool": "Read", "count": 5, "tokens": cleared["tokens_freed"]}],
+    )
     original = await call(client, "get_original", session_id="s", id="toolu_0")
     assert original["text"] == sent[2]["content"][0]["content"]
     again = await call(client, "microcompact_tool_results", session_id="s", older_than_minutes=0, keep=3)
@@ -106,10 +109,14 @@ async def test_by_tokens_nothing_is_cleared_in_a_context_that_is_not_full_nor_fo
 async def test_results_younger_than_asked_stay(client: Client):
     records = transcript("s", "/somewhere", 8)
     await call(client, "append_messages", session_id="s", messages=records)
-    late = await call(client, "microcompact_tool_results", session_id="s", older_than_minutes=600, now="2026-01-01T02:00:00Z")
+    late = await call(
+        client, "microcompact_tool_results", session_id="s", older_than_minutes=600, now="2026-01-01T02:00:00Z"
+    )
     assert (late["status"], late["reason"]) == ("nothing_to_compact", "nothing_old_enough")
     assert "600 minutes" in late["detail"]
-    early = await call(client, "microcompact_tool_results", session_id="s", older_than_minutes=30, now="2026-01-01T02:00:00Z")
+    early = await call(
+        client, "microcompact_tool_results", session_id="s", older_than_minutes=30, now="2026-01-01T02:00:00Z"
+    )
     assert early["status"] == "compacted"
 
 
@@ -134,7 +141,9 @@ async def test_all_pages_together_are_the_conversation_in_order_and_each_answer_
 async def test_the_memory_is_kept_whole_or_by_section(client: Client):
     await call(client, "append_messages", session_id="s", messages=[user("hi"), assistant("hello")])
     assert (await call(client, "get_session_memory", session_id="s"))["is_empty"] is True
-    written = await call(client, "update_session_memory", session_id="s", content="# Work\n\n## Task\n\nFix the parser.\n")
+    written = await call(
+        client, "update_session_memory", session_id="s", content="# Work\n\n## Task\n\nFix the parser.\n"
+    )
     assert (written["version"], written["uncovered_messages"]) == (1, 0)
     assert "content" not in written
     await call(client, "update_session_memory", session_id="s", content="Write tests.", section="Task")
@@ -165,7 +174,9 @@ async def test_a_search_without_a_session_stays_in_the_project(client: Client, t
     assert {hit["session_id"] for hit in found["hits"]} == {"here"}
 
 
-async def test_a_transcript_is_imported_by_path_with_progress_and_its_repetition_adds_nothing(client: Client, project: Path):
+async def test_a_transcript_is_imported_by_path_with_progress_and_its_repetition_adds_nothing(
+    client: Client, project: Path
+):
     file = project / "run.jsonl"
     file.write_text(jsonl(transcript("abc", str(project), 200)), encoding="utf-8")
     heard: list[tuple[float, float | None]] = []
@@ -191,7 +202,9 @@ async def test_an_imported_client_session_is_prepared_not_compacted(client: Clie
     assert "/compact" in done["next"]
 
 
-async def test_transcripts_that_cannot_be_read_are_refused_without_their_content(client: Client, project: Path, tmp_path: Path):
+async def test_transcripts_that_cannot_be_read_are_refused_without_their_content(
+    client: Client, project: Path, tmp_path: Path
+):
     secret = tmp_path / "secret.jsonl"
     secret.write_text("the secret word", encoding="utf-8")
     (project / "empty.jsonl").write_text("", encoding="utf-8")

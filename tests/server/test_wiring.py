@@ -65,5 +65,7 @@ async def test_an_archive_that_cannot_be_opened_is_an_error_with_a_hint_and_can_
 
 def test_wiring_loads_neither_database_nor_tokenizer_nor_mcp_before_it_is_used():
     code = "import sys, mcp_compact.wiring; print([m for m in ('aiosqlite', 'tiktoken', 'mcp', 'sqlite3') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2]
+    )
     assert done.stdout.strip() == "[]"

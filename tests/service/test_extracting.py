@@ -36,7 +36,13 @@ async def test_what_is_covered_is_not_read_again_and_nothing_new_writes_nothing(
         again = await service.extract_memory("s")
         assert (again.version, again.content) == (first.version, first.content)
         assert any("nothing is new" in warning for warning in again.warnings)
-        added = await service.append_messages([{"role": "assistant", "content": "rule_7 holds now."}, {"role": "user", "content": "Always run make check."}], "s")
+        added = await service.append_messages(
+            [
+                {"role": "assistant", "content": "rule_7 holds now."},
+                {"role": "user", "content": "Always run make check."},
+            ],
+            "s",
+        )
         store, read = service.deps.store, []
         records = store.records
 
@@ -71,7 +77,11 @@ async def test_notes_written_meanwhile_are_not_lost(tmp_path: Path) -> None:
 
         async def meanwhile(key: Any, **reach: Any) -> Any:
             store.records = records  # type: ignore[method-assign]
-            await service.update_memory("s", "# Work\n\n## Learnings\n- the lexer eats tabs in lib/meanwhile.py\n", summarized_through=(await records(key, **reach))[3].uuid)
+            await service.update_memory(
+                "s",
+                "# Work\n\n## Learnings\n- the lexer eats tabs in lib/meanwhile.py\n",
+                summarized_through=(await records(key, **reach))[3].uuid,
+            )
             return await records(key, **reach)
 
         store.records = meanwhile  # type: ignore[method-assign]
@@ -95,7 +105,9 @@ async def test_after_a_compaction_nothing_is_new_and_the_next_messages_are(tmp_p
 async def test_a_summary_without_memory_is_taken_into_it(tmp_path: Path) -> None:
     async with opened(tmp_path) as service:
         await service.append_messages(conversation(), "s")
-        call = CompactCall(trigger="manual", force=True, target_tokens=6_000, custom_instructions="dwell", agent_writes=True)
+        call = CompactCall(
+            trigger="manual", force=True, target_tokens=6_000, custom_instructions="dwell", agent_writes=True
+        )
         asked = await service.compact("s", call)
         text = "## Requests and intent\nThe user wants src/module_3.py mended, rule_7 fails on line 12.\n" * 6
         assert (await service.submit_summary(asked.compaction_id, text)).status == "compacted"

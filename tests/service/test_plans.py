@@ -57,7 +57,16 @@ async def test_a_plan_is_carried_out_to_the_letter(tmp_path: Path) -> None:
         done = await service.apply_plan("s", plan.plan_id)
         assert done.status == "compacted"
         assert done.boundary_uuid
-        same = ("strategy", "tokens_before", "tokens_after", "target_tokens", "spans", "loss", "memory_tokens", "plan_id")
+        same = (
+            "strategy",
+            "tokens_before",
+            "tokens_after",
+            "target_tokens",
+            "spans",
+            "loss",
+            "memory_tokens",
+            "plan_id",
+        )
         assert [getattr(done, name) for name in same] == [getattr(plan, name) for name in same]
         assert (await service.status("s")).message_tokens == plan.tokens_after
         assert problems(await everything(service, "s")) == []
@@ -102,17 +111,28 @@ async def test_a_plan_survives_a_restart_with_other_hash_seeds(tmp_path: Path) -
         "anyio.run(main)\n"
     )
     env = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(REPO)}
-    ran = await anyio.run_process([sys.executable, "-c", script, str(tmp_path), plan.plan_id], env=env, stderr=subprocess.PIPE)
+    ran = await anyio.run_process(
+        [sys.executable, "-c", script, str(tmp_path), plan.plan_id], env=env, stderr=subprocess.PIPE
+    )
     assert ran.stdout.decode().strip() == f"compacted {plan.tokens_after} []"
 
 
-@pytest.mark.parametrize("call", [DRY, CompactCall(trigger="reactive", force=True, dry_run=True), replace(DRY, target_tokens=None, trigger="agent", force=True)])
+@pytest.mark.parametrize(
+    "call",
+    [
+        DRY,
+        CompactCall(trigger="reactive", force=True, dry_run=True),
+        replace(DRY, target_tokens=None, trigger="agent", force=True),
+    ],
+)
 async def test_what_was_appended_since_follows_the_plan(tmp_path: Path, call: CompactCall) -> None:
     async with opened(tmp_path) as service:
         await service.append_messages(conversation(), "s", SessionFacts(context_window=16_000))
         plan = await service.compact("s", call)
         assert plan.status == "dry_run", plan.declined
-        await service.append_messages([{"role": "assistant", "content": "said meanwhile"}], "s", SessionFacts(overhead_tokens=77))
+        await service.append_messages(
+            [{"role": "assistant", "content": "said meanwhile"}], "s", SessionFacts(overhead_tokens=77)
+        )
         await service.append_messages([{"role": "user", "content": "and more " * 500}], "s")
         done = await service.apply_plan("s", plan.plan_id)
         assert done.status == "compacted", done.declined
@@ -190,7 +210,9 @@ async def test_what_changed_since_is_named_and_nothing_is_written(tmp_path: Path
 async def test_other_settings_make_a_plan_void(tmp_path: Path) -> None:
     async with opened(tmp_path) as service:
         plan = await dry_run(service)
-    settings = replace(load_settings({}), policy=Policy(min_gain_percent=6), db=tmp_path / "a.db", summarizers=("agent",))
+    settings = replace(
+        load_settings({}), policy=Policy(min_gain_percent=6), db=tmp_path / "a.db", summarizers=("agent",)
+    )
     async with opened(tmp_path, settings=settings) as service:
         assert "the settings" in said(await service.apply_plan("s", plan.plan_id))
 
@@ -301,7 +323,9 @@ async def test_a_plan_is_no_summary_that_waits_and_a_summary_no_plan(tmp_path: P
         plan = await dry_run(service)
         with pytest.raises(CallerError, match="No compaction waits"):
             await service.submit_summary(plan.plan_id, "a summary")
-        asked = await service.compact("s", replace(DRY, dry_run=False, agent_writes=True, custom_instructions="dwell on rule_7"))
+        asked = await service.compact(
+            "s", replace(DRY, dry_run=False, agent_writes=True, custom_instructions="dwell on rule_7")
+        )
         assert asked.status == "summary_required"
         with pytest.raises(CallerError, match="no plan of this id"):
             await service.apply_plan("s", asked.compaction_id)
@@ -337,7 +361,12 @@ async def test_a_rewound_prompt_makes_a_plan_void(tmp_path: Path) -> None:
     async with opened(tmp_path) as service:
         await service.import_content("\n".join(json.dumps(record) for record in records))
         plan = await service.compact("s", DRY)
-        again = {**records[-1], "uuid": "again", "parentUuid": "u40", "message": {"role": "user", "content": "Go back."}}
+        again = {
+            **records[-1],
+            "uuid": "again",
+            "parentUuid": "u40",
+            "message": {"role": "user", "content": "Go back."},
+        }
         await service.import_content(json.dumps(again), session_id="s")
         assert "Go back." in str((await everything(service, "s"))[-1])
         assert said(await service.apply_plan("s", plan.plan_id)).endswith("the live context")

@@ -41,7 +41,9 @@ def further() -> list[dict[str, Any]]:
 
 async def test_a_session_is_made_empty_with_what_is_known_of_it(tmp_path: Path) -> None:
     async with opened(tmp_path) as service:
-        facts = SessionFacts(title="Parser", model="claude-sonnet-4-5", context_window=100_000, cwd="/p", overhead_tokens=9)
+        facts = SessionFacts(
+            title="Parser", model="claude-sonnet-4-5", context_window=100_000, cwd="/p", overhead_tokens=9
+        )
         made = await service.create_session("s", facts)
         assert (made.session_id, made.status, made.context_window, made.window_known) == ("s", "created", 100_000, True)
         status = await service.status("s")
@@ -78,7 +80,9 @@ async def test_a_session_without_an_id_gets_one(tmp_path: Path) -> None:
         ("x" * 201, SessionFacts(), "bad_session_id"),
     ],
 )
-async def test_what_no_session_can_be_is_refused(tmp_path: Path, session_id: str, facts: SessionFacts, code: str) -> None:
+async def test_what_no_session_can_be_is_refused(
+    tmp_path: Path, session_id: str, facts: SessionFacts, code: str
+) -> None:
     async with opened(tmp_path) as service:
         with pytest.raises(CallerError) as raised:
             await service.create_session(session_id, facts)
@@ -200,7 +204,11 @@ async def test_boundaries_tell_what_was_done_and_what_is_in_effect(tmp_path: Pat
         assert [line.state for line in (newest, boundary, oldest)] == ["current", "current", "earlier"]
         assert (oldest.uuid, oldest.kind, oldest.cleared) == (micro.marker_uuid, "microcompact_boundary", 10)
         assert (oldest.tokens_before, oldest.tokens_after) == (micro.tokens_before, micro.tokens_after)
-        assert (boundary.uuid, boundary.kind, boundary.trigger) == (compacted.boundary_uuid, "compact_boundary", "manual")
+        assert (boundary.uuid, boundary.kind, boundary.trigger) == (
+            compacted.boundary_uuid,
+            "compact_boundary",
+            "manual",
+        )
         assert (boundary.strategy, boundary.native) == ("session_memory", False)
         assert (boundary.tokens_before, boundary.tokens_after) == (compacted.tokens_before, compacted.tokens_after)
         assert boundary.preserved > 0
@@ -224,12 +232,21 @@ async def test_an_undo_is_listed_and_what_it_took_back_is_marked(tmp_path: Path)
         await service.undo("s")
         assert [line.state for line in await boundaries(service)] == ["done", "done", "undone", "undone", "undone"]
         await service.compact("s", COMPACT)
-        assert [line.state for line in await boundaries(service)] == ["current", "done", "done", "undone", "undone", "undone"]
+        assert [line.state for line in await boundaries(service)] == [
+            "current",
+            "done",
+            "done",
+            "undone",
+            "undone",
+            "undone",
+        ]
 
 
 async def test_a_long_list_of_boundaries_comes_in_pages(tmp_path: Path) -> None:
     async with opened(tmp_path) as service:
-        await service.append_messages([{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}] * 2, "s")
+        await service.append_messages(
+            [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}] * 2, "s"
+        )
         for _ in range(MOST_BOUNDARIES // 2 + 1):
             snip = await service.snip("s", SnipRequest(uuids=await _one(service), force=True))
             assert snip.executed, snip.detail
@@ -245,15 +262,31 @@ async def _one(service: Service) -> tuple[MessageUuid, ...]:
     return (MessageUuid((await service.search("hello", session_id="s")).hits[0].uuid),)
 
 
-async def test_a_client_s_own_boundary_is_listed_as_such_and_as_rewound_where_the_client_went_back(tmp_path: Path) -> None:
+async def test_a_client_s_own_boundary_is_listed_as_such_and_as_rewound_where_the_client_went_back(
+    tmp_path: Path,
+) -> None:
     def record(number: int, parent: str | None, **fields: object) -> str:
-        base = {"uuid": f"u{number}", "parentUuid": parent, "sessionId": "s", "timestamp": f"2026-01-01T00:00:{number:02d}.000Z"}
+        base = {
+            "uuid": f"u{number}",
+            "parentUuid": parent,
+            "sessionId": "s",
+            "timestamp": f"2026-01-01T00:00:{number:02d}.000Z",
+        }
         return json.dumps(base | fields)
 
     lines = [
         record(0, None, type="user", message={"role": "user", "content": "hi"}),
-        record(1, "u0", type="assistant", message={"role": "assistant", "content": [{"type": "text", "text": "hello"}]}),
-        record(2, None, type="system", subtype="compact_boundary", logicalParentUuid="u1", compactMetadata={"trigger": "auto", "preTokens": 900}),
+        record(
+            1, "u0", type="assistant", message={"role": "assistant", "content": [{"type": "text", "text": "hello"}]}
+        ),
+        record(
+            2,
+            None,
+            type="system",
+            subtype="compact_boundary",
+            logicalParentUuid="u1",
+            compactMetadata={"trigger": "auto", "preTokens": 900},
+        ),
         record(3, "u2", type="user", isCompactSummary=True, message={"role": "user", "content": "what was said"}),
         record(4, "u3", type="user", message={"role": "user", "content": "go on"}),
     ]

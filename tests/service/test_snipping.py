@@ -201,7 +201,9 @@ async def test_another_snip_in_between_is_told_and_nothing_is_written(tmp_path: 
         assert "ALPHA" in str(await everything(service, "s"))
 
 
-async def test_the_status_tells_what_could_be_snipped_where_it_is_asked_and_notes_where_it_is_much(tmp_path: Path) -> None:
+async def test_the_status_tells_what_could_be_snipped_where_it_is_asked_and_notes_where_it_is_much(
+    tmp_path: Path,
+) -> None:
     async with opened(tmp_path) as service:
         await filled(service)
         plain = await service.status("s")

@@ -226,7 +226,9 @@ def test_memory_comes_along_with_what_it_covers(talk):
     assert memory is not None
     assert (memory.text, memory.version) == ("# M", 2)
     tail = {entry.uuid: entry.seq for entry in snapshot_of(talk, FORK).tail}
-    assert (memory.mark_uuid, memory.mark_seq) == ((None, None) if "r22" not in tail else ("r22", tail[MessageUuid("r22")]))
+    assert (memory.mark_uuid, memory.mark_seq) == (
+        (None, None) if "r22" not in tail else ("r22", tail[MessageUuid("r22")])
+    )
     row = row_of(talk, FORK)
     assert (row.memory_version, row.memory_mark_seq) == (2, memory.mark_seq)
 
