@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from mcp_compact.compaction.extract import Material, extract
+from mcp_compact.compaction.extract import Material, extract, tail_share
 from mcp_compact.messages.blocks import MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from mcp_compact.messages.codec import decode_message
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.memory_document import parse
 from mcp_compact.messages.message import Record
 
-SHARE = float(os.environ.get("TAIL_SHARE", "0.3"))
 MARK = "Memory of the session so far:\n\n"
 
 
@@ -94,7 +92,8 @@ def compact(messages, budget_tokens, archive=None):
             summaries.append(record.text)
         else:
             body.append((raw, record))
-    start = tail_start([r for _, r in body], int(budget_tokens * SHARE))
+    live = [r for _, r in body]
+    start = tail_start(live, int(budget_tokens * tail_share(sum(map(tokens, live)), budget_tokens)))
     leaving = tuple(r for _, r in body[:start])
     kept = tuple(r for _, r in body[start:])
     room = (
