@@ -53,6 +53,8 @@ class _Import:
     conflicts: int = 0
     missing_parents: list[str] = field(default_factory=list)
     children: dict[str, None] = field(default_factory=dict)
+    waiting: list[_Read] = field(default_factory=list)
+    """Batches that are read but not stored: no message was met yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ async def _run(
             offset = await _take_batch(deps, namespace, work, batches, stem)
     if work.key is None:
         work.key = _key_of(namespace, work, stem, ())
-    if work.reader.report.messages == 0 and await deps.store.session(work.key) is None:
+    if work.waiting or (work.reader.report.messages == 0 and await deps.store.session(work.key) is None):
         raise CallerError("no_messages", "The transcript holds no messages.", "Check that it is a session's own file.")
 
 
@@ -165,7 +167,12 @@ async def _take_batch(deps: Deps, namespace: str, work: _Import, batches: Iterat
         return None
     if work.key is None:
         work.key = _key_of(namespace, work, stem, read.parsed)
-    await _store_batch(deps, work, read)
+    work.waiting.append(read)
+    if work.offset == 0 and work.reader.report.messages == 0:
+        # Nothing is stored of a file that may turn out to hold no message at all.
+        return read.offset
+    while work.waiting:
+        await _store_batch(deps, work, work.waiting.pop(0))
     return read.offset
 
 

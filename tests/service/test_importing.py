@@ -122,3 +122,13 @@ async def test_a_collector_that_was_off_stays_off(service: Service, tmp_path: Pa
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+async def test_a_file_without_a_message_is_refused_and_nothing_is_stored(tmp_path: Path) -> None:
+    path = tmp_path / "titles.jsonl"
+    lines = [{"type": "summary", "summary": f"title {n}", "leafUuid": f"u{n}"} for n in range(2_500)]
+    path.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+    async with open_service(replace(load_settings({}), db=tmp_path / "a.db")) as service:
+        with pytest.raises(CallerError, match="no messages"):
+            await service.import_file(path)
+        assert await service.sessions() == []

@@ -69,6 +69,8 @@ def _set_up(conn: ArchiveConnection, *, full_sync: bool) -> None:
     conn.execute(f"PRAGMA synchronous={'FULL' if full_sync or shared else 'NORMAL'}")
     conn.execute(f"PRAGMA journal_size_limit={WAL_BYTES}")
     conn.execute("PRAGMA temp_store=MEMORY")
+    # Large enough for the pages of five indexes while a batch goes in.
+    conn.execute("PRAGMA cache_size=-8000")
     if sys.platform != "win32":
         conn.execute("PRAGMA wal_autocheckpoint=0")
 
