@@ -100,6 +100,8 @@ def _held_back(snapshot: Snapshot, request: CompactRequest, policy: Policy) -> N
 
 def _status(declined: list[Declined]) -> str:
     reasons = [item.reason for item in declined if item.reason != "not_configured"]
+    if "too_long" in reasons:
+        return "failed"
     if "nothing_to_compact" in reasons:
         return "nothing_to_compact"
     return "no_progress" if reasons and all(reason == "gain_too_small" for reason in reasons) else "failed"

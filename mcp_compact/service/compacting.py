@@ -163,7 +163,8 @@ async def committed(job: Job, snapshot: Snapshot, outcome: Finished) -> CompactR
     """Write the plan, then let the post hooks look at it."""
     plan = outcome.plan
     uuids = tuple(job.deps.clock.new_uuid() for _ in range(1 + len(plan.service)))
-    done = await job.deps.store.commit(job.key, plan, Stamp(job.now_ms, uuids))
+    took_ms = max(0, job.deps.clock.now_ms() - job.started_ms)
+    done = await job.deps.store.commit(job.key, plan, Stamp(job.now_ms, uuids, took_ms))
     if done.marker is None:
         reason = Declined(plan.strategy, done.reason, "another compaction or an undo came in between")
         return nothing_done(job, snapshot, NothingDone("failed", (reason,)))

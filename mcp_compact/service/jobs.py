@@ -52,6 +52,8 @@ class Job:
     request: CompactRequest
     policy: Policy
     writers: tuple[str, ...]
+    started_ms: int
+    """When the call came, by the clock."""
 
     @property
     def now_ms(self) -> int:
@@ -84,7 +86,7 @@ async def job_of(deps: Deps, key: SessionKey, call: CompactCall) -> Job:
     )
     # The client that keeps its own history (Claude Code) shows files, plan and skills again by itself.
     policy = replace(deps.settings.policy, summaries=bool(writers), client_restores=row.owner == "client")
-    return Job(deps, key, row, call, request, policy, writers)
+    return Job(deps, key, row, call, request, policy, writers, deps.clock.now_ms())
 
 
 async def read_snapshot(job: Job, up_to_seq: int | None = None) -> Snapshot:

@@ -320,3 +320,13 @@ async def test_a_prompt_that_was_too_long_loses_its_oldest_rounds(tmp_path: Path
         messages = await everything(service, "s")
         assert problems(messages) == []
         assert "Never touch vendor/." in str(messages)
+
+
+async def test_where_even_the_last_round_is_too_long_the_largest_messages_are_named(tmp_path: Path) -> None:
+    async with opened(tmp_path) as service:
+        stored = await service.append_messages([{"role": "user", "content": "only one turn " * 4_000}], "s")
+        error = "prompt is too long: 12000 tokens > 9000 maximum"
+        result = await service.compact("s", CompactCall(trigger="reactive", error=error))
+        assert result.status == "failed"
+        assert any(d.reason == "too_long" and stored.uuids[0] in d.detail for d in result.declined)
+        assert result.boundary_uuid == ""
