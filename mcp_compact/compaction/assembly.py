@@ -55,7 +55,8 @@ class _Room:
         """Pins come before the memory's size; of the user's own instructions the memory holds most already."""
         least = self.frame + FEWEST_MEMORY_TOKENS
         most = min(self.total, self.leaving) - least
-        return PinRoom(most, self.memory // 2, min(self.total * PINS_SHARE // 100, most))
+        said = max(self.memory // 2, min(most, self.total // 4))
+        return PinRoom(most, said, min(self.total * PINS_SHARE // 100, most))
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,8 @@ def write_memory(attempt: Attempt, bodies: Bodies | None, written: list[str], un
 
 def _document(attempt: Attempt, bodies: Bodies | None, units: int) -> MemoryDocument:
     snapshot, around = attempt.snapshot, attempt.around
-    section = snapshot.family.units(attempt.policy.memory.section_tokens)
+    # A target that was asked for is room to be used: the limit of a section is for memories that last.
+    section = None if attempt.request.target_tokens else snapshot.family.units(attempt.policy.memory.section_tokens)
     if bodies is None:
         text = snapshot.memory.text if snapshot.memory else ""
         return fit(parse(text) if text else MemoryDocument(), units, section, around.count, None)
