@@ -35,6 +35,7 @@ from mcp_compact.wiring import open_service
 
 LEAST_BYTES = 4 << 20
 REPEATS = 5
+UUID = re.compile(rb'"uuid":"([^"]+)"')
 ID = re.compile(rb"(?<=[\"_-])(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?:toolu|msg)_\w+)")
 
 
@@ -44,16 +45,18 @@ def renamed(data: bytes, suffix: bytes) -> bytes:
 
 
 def enlarged(path: Path, folder: Path) -> Path:
-    """The file repeated until it is large enough, every copy with ids of its own."""
+    """The file repeated until it is large enough, every copy with ids of its own, going on from the copy before."""
     data = path.read_bytes()
     data = data if data.endswith(b"\n") else data + b"\n"
     out = folder / path.name
     with out.open("wb") as stream:
-        copy = 0
+        copy, part = 0, data
         while stream.tell() < LEAST_BYTES:
-            suffix = b"%03d" % copy
-            stream.write(renamed(data, suffix) if copy else data)
+            stream.write(part)
             copy += 1
+            last = UUID.findall(part)[-1]
+            # A root in the middle would be a conversation that was taken back to its start a hundred times.
+            part = renamed(data, b"%03d" % copy).replace(b'"parentUuid":null', b'"parentUuid":"%s"' % last, 1)
     return out
 
 
