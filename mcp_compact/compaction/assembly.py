@@ -55,7 +55,8 @@ class _Room:
         """Pins come before the memory's size; of the user's own instructions the memory holds most already."""
         least = self.frame + FEWEST_MEMORY_TOKENS
         most = min(self.total, self.leaving) - least
-        said = max(self.memory // 2, min(most, self.total // 4))
+        # By the target, not by what leaves: where they make the context no smaller, the gain rule declines.
+        said = max(self.memory // 2, min(self.total - least, self.total // 4))
         return PinRoom(most, said, min(self.total * PINS_SHARE // 100, most))
 
 
