@@ -6,12 +6,10 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
-from math import isfinite
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from mcp_compact.compaction.policy import (
     MemoryPolicy,
@@ -19,10 +17,10 @@ from mcp_compact.compaction.policy import (
     Policy,
     RestorePolicy,
     SessionMemoryCompactConfig,
-    levels,
 )
 from mcp_compact.errors import CallerError
 from mcp_compact.presets import NO_PRESET, PRESETS, Preset, contradictions, preset_named
+from mcp_compact.settings_reader import FALSY, SHOWN, TRUTHY, SettingsReader, is_truthy
 from mcp_compact.settings_table import (
     MEMORY_FIGURES,
     MICRO_FIGURES,
@@ -47,16 +45,10 @@ __all__ = [
     "load_settings",
 ]
 
-PREFIX = "MCP_COMPACT_"
-TRUTHY = ("1", "true", "yes", "on")
-FALSY = ("0", "false", "no", "off")
-SHOWN = 40
-"""Characters of a bad value that a warning shows."""
-
 
 def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     """Read every setting once. Bad values are ignored and warned of."""
-    reader = _Reader(os.environ if environ is None else environ)
+    reader = SettingsReader(os.environ if environ is None else environ)
     preset = _preset(reader)
     policy = Policy(
         session_memory=reader.flag("MCP_COMPACT_FLAG_SESSION_MEMORY", default=True),
@@ -95,11 +87,6 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     return replace(settings, warnings=tuple(reader.warnings), historic=reader.historic())
 
 
-def is_truthy(value: str) -> bool:
-    """`1 true yes on`, any case, trimmed."""
-    return value.strip().lower() in TRUTHY
-
-
 def default_db(environ: Mapping[str, str] | None = None) -> Path:
     """The archive's file in the user's data directory, as each system has it.
 
@@ -130,106 +117,7 @@ def _home() -> Path:
         ) from None
 
 
-_Value = TypeVar("_Value")
-
-
-@dataclass(slots=True)
-class _Reader:
-    environ: Mapping[str, str]
-    warnings: list[str] = field(default_factory=list)
-
-    def given(self, name: str) -> Iterator[tuple[str, str]]:
-        """The variable and its historic names, as far as they are set: name and value, trimmed."""
-        setting = next(item for item in SETTINGS if item.name == name)
-        for known in (name, *setting.historic):
-            value = self.environ.get(known, "").strip()
-            if value:
-                yield known, value
-
-    def text(self, name: str) -> str:
-        """What is set first of the variable and its historic names."""
-        return next((value for _, value in self.given(name)), "")
-
-    def first(self, name: str, read: Callable[[str, str], _Value | None], default: _Value) -> _Value:
-        """The first value that can be read: a bad one is ignored, and the next one counts."""
-        found = (read(known, value) for known, value in self.given(name))
-        return next((value for value in found if value is not None), default)
-
-    def warn(self, text: str) -> None:
-        """Keep a warning, once."""
-        if text not in self.warnings:
-            self.warnings.append(text)
-
-    def flag(self, name: str, *, default: bool) -> bool:
-        return self.first(name, self._flag, default)
-
-    def _flag(self, name: str, value: str) -> bool | None:
-        if value.lower() in TRUTHY + FALSY:
-            return is_truthy(value)
-        self.warn(f"{name}: {value[:SHOWN]!r} is no flag (1, true, yes, on or 0, false, no, off)")
-        return None
-
-    def number(self, name: str, default: int) -> int:
-        return self.first(name, self.positive, default)
-
-    def positive(self, name: str, value: object) -> int | None:
-        """A positive whole number; anything else is ignored and warned of."""
-        try:
-            number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else 0.0
-        except (ValueError, OverflowError):
-            number = 0.0
-        if isfinite(number) and number >= 1:
-            return int(number)
-        self.warn(f"{name}: {str(value)[:SHOWN]!r} is no positive number and is ignored")
-        return None
-
-    def choice(self, name: str, choices: tuple[str, ...]) -> str:
-        def read(known: str, value: str) -> str | None:
-            found = next((choice for choice in choices if choice.lower() == value.lower()), None)
-            if found is None:
-                self.warn(f"{known}: {value[:SHOWN]!r} is none of {', '.join(choices)}")
-            return found
-
-        return self.first(name, read, choices[0])
-
-    def path(self, name: str, text: str) -> Path | None:
-        """A path, `~` resolved; None, and a warning, where that user has no home."""
-        try:
-            return Path(text).expanduser()
-        except RuntimeError:
-            self.warn(f"{name}: the home directory in {text[:SHOWN]!r} cannot be found")
-            return None
-
-    def compact_at(self) -> str:
-        def read(name: str, value: str) -> str | None:
-            try:
-                levels(None, value)
-            except CallerError as error:
-                self.warn(f"{name}: {error.message}")
-                return None
-            exact = value.endswith("%") or value.lower().startswith("window")
-            return value if exact else str(int(float(value)))
-
-        return self.first("MCP_COMPACT_AT", read, "")
-
-    def historic(self) -> tuple[str, ...]:
-        """The historic names that are set."""
-        names = (name for item in SETTINGS for name in item.historic)
-        return tuple(name for name in names if self.environ.get(name, "").strip())
-
-    def unknown_names(self) -> None:
-        known = [item.name for item in SETTINGS]
-        for name in sorted(self.environ):
-            if name.startswith(PREFIX) and name not in known and name not in _ELSEWHERE:
-                near = get_close_matches(name, known, 1)
-                self.warn(f"{name} is no setting" + (f"; did you mean {near[0]}?" if near else ""))
-
-
-_ELSEWHERE = ("MCP_COMPACT_SHARED",)
-"""Names that the project's tests use."""
-
-
-def _sm_compact(reader: _Reader) -> bool:
+def _sm_compact(reader: SettingsReader) -> bool:
     """Forced on, forced off, else both feature flags."""
     if is_truthy(reader.text("ENABLE_CLAUDE_CODE_SM_COMPACT")):
         return True
@@ -241,7 +129,7 @@ def _sm_compact(reader: _Reader) -> bool:
     return all(both)
 
 
-def _tail(reader: _Reader) -> SessionMemoryCompactConfig:
+def _tail(reader: SettingsReader) -> SessionMemoryCompactConfig:
     default = SessionMemoryCompactConfig()
     given = _json_object(reader)
 
@@ -260,7 +148,7 @@ def _tail(reader: _Reader) -> SessionMemoryCompactConfig:
 _CONFIG = "MCP_COMPACT_SM_COMPACT_CONFIG"
 
 
-def _json_object(reader: _Reader) -> dict[str, Any]:
+def _json_object(reader: SettingsReader) -> dict[str, Any]:
     def read(name: str, text: str) -> dict[str, Any] | None:
         try:
             value = json.loads(text)
@@ -274,7 +162,7 @@ def _json_object(reader: _Reader) -> dict[str, Any]:
     return reader.first(_CONFIG, read, {})
 
 
-def _preset(reader: _Reader) -> Preset:
+def _preset(reader: SettingsReader) -> Preset:
     def read(name: str, value: str) -> Preset | None:
         if (found := preset_named(value)) is None:
             reader.warn(f"{name}: {value[:SHOWN]!r} is none of {', '.join(preset.name for preset in PRESETS)}")
@@ -283,7 +171,7 @@ def _preset(reader: _Reader) -> Preset:
     return reader.first("MCP_COMPACT_PRESET", read, NO_PRESET)
 
 
-def _compact_at(reader: _Reader, preset: Preset) -> str:
+def _compact_at(reader: SettingsReader, preset: Preset) -> str:
     """As asked for, else as the preset has it."""
     asked = reader.compact_at()
     if asked and preset.compact_at not in ("", asked):
@@ -291,7 +179,7 @@ def _compact_at(reader: _Reader, preset: Preset) -> str:
     return asked or preset.compact_at
 
 
-def _micro(reader: _Reader, preset: Preset) -> MicroPolicy:
+def _micro(reader: SettingsReader, preset: Preset) -> MicroPolicy:
     default = preset.micro(MicroPolicy())
     given: dict[str, Any] = {
         "tools": (*default.tools, *_names(reader.text("MCP_COMPACT_MICRO_TOOLS"))),
@@ -302,17 +190,17 @@ def _micro(reader: _Reader, preset: Preset) -> MicroPolicy:
     return replace(default, **given)
 
 
-def _memory(reader: _Reader) -> MemoryPolicy:
+def _memory(reader: SettingsReader) -> MemoryPolicy:
     default = MemoryPolicy()
     return MemoryPolicy(**{f: reader.number(name, getattr(default, f)) for name, f in MEMORY_FIGURES.items()})
 
 
-def _restore(reader: _Reader) -> RestorePolicy:
+def _restore(reader: SettingsReader) -> RestorePolicy:
     default = RestorePolicy()
     return RestorePolicy(**{f: reader.number(name, getattr(default, f)) for name, f in RESTORE_FIGURES.items()})
 
 
-def _summarizers(reader: _Reader) -> tuple[str, ...]:
+def _summarizers(reader: SettingsReader) -> tuple[str, ...]:
     name = "MCP_COMPACT_SUMMARIZERS"
     given = [part.lower() for part in _names(reader.text(name))]
     for part in given:
@@ -322,7 +210,7 @@ def _summarizers(reader: _Reader) -> tuple[str, ...]:
     return tuple(dict.fromkeys(known)) or ("agent",)
 
 
-def _llm(reader: _Reader) -> LlmSettings:
+def _llm(reader: SettingsReader) -> LlmSettings:
     default = LlmSettings()
     model, base_url = reader.text("MCP_COMPACT_LLM_MODEL"), reader.text("MCP_COMPACT_LLM_BASE_URL")
     # A provider's own key goes to that provider's own address only.
@@ -341,18 +229,18 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _file(reader: _Reader) -> Path | None:
+def _file(reader: SettingsReader) -> Path | None:
     text = reader.text("MCP_COMPACT_DB")
     return reader.path("MCP_COMPACT_DB", text) if text else None
 
 
-def _hooks(reader: _Reader) -> Path | None:
+def _hooks(reader: SettingsReader) -> Path | None:
     text = reader.text("MCP_COMPACT_HOOKS")
     # A path that cannot be resolved is left to those who load the file: to ignore it would drop a hook that forbids.
     return Path(text) if text else None
 
 
-def _folders(reader: _Reader) -> tuple[Path, ...] | None:
+def _folders(reader: SettingsReader) -> tuple[Path, ...] | None:
     parts = [part.strip() for part in reader.text("MCP_COMPACT_ROOTS").split(os.pathsep) if part.strip()]
     found = [reader.path("MCP_COMPACT_ROOTS", part) for part in parts]
     return tuple(path.resolve() for path in found if path is not None) if parts else None
