@@ -1,0 +1,267 @@
+"""What a client that compacts its own history gets back afterwards, and what it is told to keep before.
+
+Both are texts for a context that we do not own, so they are short, made of whole lines, masked, and
+say nothing that such a client restores itself: its project instructions, files, skills and plan.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mcp_compact.compaction.extract import Material, extract
+from mcp_compact.compaction.extract_lines import FEW_WORDS, Splitter
+from mcp_compact.compaction.extract_memory import user_words_of
+from mcp_compact.compaction.extract_requests import requests, within
+from mcp_compact.compaction.fitting import fit
+from mcp_compact.compaction.rules import Rule, rule_from_json, rule_to_json, rules_of
+from mcp_compact.messages.blocks import TextBlock, ToolResultBlock, ToolUseBlock
+from mcp_compact.messages.ids import MessageUuid
+from mcp_compact.messages.masking import masked
+from mcp_compact.messages.memory_document import REQUESTS, TASK, MemoryDocument, Section, parse
+from mcp_compact.messages.message import Message, Record
+from mcp_compact.messages.tool_inputs import path_of
+from mcp_compact.messages.values import value
+from mcp_compact.messages.words import users_words
+
+LIMIT_CHARS = 9_500
+"""Claude Code shows only a preview of a hook's context above 10,000 characters."""
+MUST_KEEP_CHARS = 4_000
+RULES_SHARE = 0.5
+"""Of the limit, for rules with where they were said."""
+OPEN_WORK_SHARE = 0.15
+MANY_RULES = 12
+"""With more of them, the turn alone says where."""
+
+TITLE = "mcp-compact: what the session said before this compaction, word for word from its archive."
+RULES = "## Rules and corrections of the user; they still hold"
+OPEN_WORK = "## Open work"
+SAID = "## The user also said"
+MAY_LACK = "## What the summary may lack"
+LACKS = "## What the summary left out"
+SEARCH = "## To look something up"
+SEARCH_HOW = (
+    'search_messages(query="words", session_id="{id}") searches everything that was said; '
+    'get_original(id="uuid or tool_use_id", session_id="{id}") gives a message or tool result back whole.'
+)
+MORE_RULES = "- ({n} more rules: search_messages finds them)"
+KEEP = "Keep these lines of the user word for word in the summary, each under the heading Rules of the user:"
+KEEP_OPEN = "Keep this open work in the summary:"
+
+_INSTRUCTIONS = ("claude.md", "claude.local.md", "agents.md", "gemini.md")
+"""Files that a client loads anew by itself."""
+OPEN_TAG = "&lt;"
+_PLAN_TOOLS = ("exitplanmode", "exit_plan_mode")
+_TAG = re.compile(r"<(?=/?(?:system-reminder|task-notification|local-command-|command-|user-prompt-submit-hook))")
+
+
+@value
+class InjectionFacts:
+    """What an injection is made of. Texts are as they were said: masked where they are written down."""
+
+    session_id: str
+    rules: tuple[Rule, ...] = ()
+    """Standing instructions and corrections that hold, of the whole session, old to new."""
+    open_work: tuple[str, ...] = ()
+    """Open tasks and the newest finished ones, a line each."""
+    notes: MemoryDocument | None = None
+    """The extractor's choice for this injection, or a stored memory: the user's other words under its first heading."""
+    native_summary: str = ""
+    """The client's own summary, where it is known already."""
+    restored: tuple[str, ...] = ()
+    """Paths of files that the client puts back itself."""
+
+
+def injection_facts(
+    session: Sequence[Record],
+    material: Material,
+    *,
+    session_id: str,
+    native_summary: str = "",
+    restored: Collection[str] = (),
+    limit_chars: int = LIMIT_CHARS,
+) -> InjectionFacts:
+    """Facts of a session (all its records, for its rules) and of what its client compacts (`material`).
+
+    `native_summary`: what it holds in sentences is not said again.
+    """
+    bare = InjectionFacts(session_id, rules_of(session), (), None, native_summary, tuple(restored))
+    own = replace(material, records=tuple(_without_restored(material.records, restored)))
+    if native_summary:
+        own = replace(own, kept=(*own.kept, *_told(native_summary)))
+    told = requests([*user_words_of(own.previous), *(w for r in own.records if (w := users_words(r)))])
+    ruled = {rule.text.casefold() for rule in bare.rules}
+    room = limit_chars - len(injection_text(bare, limit_chars)) - len(MAY_LACK) - len(SAID) - len(OPEN_WORK)
+    double = sum(len(text) + 3 for text in within(told, room, room, _chars) if text.casefold() in ruled)
+    made = extract(own, max(0, room + double), None, _chars)
+    tasks = tuple(line.removeprefix("- ") for line in made.body(TASK).splitlines() if line.startswith("- ["))
+    return replace(bare, open_work=tasks, notes=_without_tasks(made, tasks))
+
+
+def injection_text(facts: InjectionFacts, limit_chars: int = LIMIT_CHARS) -> str:
+    """What the client's model is told after the compaction: at most `limit_chars` characters, whole lines, masked.
+
+    In the order of need; the last part says how to search. Empty where not even that fits.
+    """
+    search = f"{SEARCH}\n{SEARCH_HOW.format(id=facts.session_id)}"
+    left = limit_chars - len(search) - len(TITLE) - 2 * len("\n\n")
+    if left < 0:
+        return ""
+    parts = [TITLE]
+    for part in (
+        _rules_part(facts.rules, min(left, int(limit_chars * RULES_SHARE))),
+        _open_part(facts.open_work, int(limit_chars * OPEN_WORK_SHARE)),
+    ):
+        if part and len(part) + 2 <= left:
+            parts.append(part)
+            left -= len(part) + 2
+    parts += _notes_parts(facts, left)
+    return "\n\n".join([*parts, search])
+
+
+def must_keep_lines(facts: InjectionFacts) -> tuple[str, ...]:
+    """Lines for whoever writes the client's summary: the rules word for word, and the open work. Masked."""
+    lines: list[str] = []
+    left = MUST_KEEP_CHARS
+    for heading, texts in ((KEEP, [rule.text for rule in reversed(facts.rules)]), (KEEP_OPEN, list(facts.open_work))):
+        own = _fitting((f"- {_safe(text)}" for text in texts), left - len(heading) - 1)
+        if own:
+            lines += [heading, *(reversed(own) if heading == KEEP else own)]
+            left -= sum(len(line) + 1 for line in (heading, *own))
+    return tuple(lines)
+
+
+def facts_to_json(facts: InjectionFacts) -> dict[str, Any]:
+    """A plain value from which `facts_from_json` makes them again, for a hook that keeps them until it is asked."""
+    return {
+        "session_id": facts.session_id,
+        "rules": [rule_to_json(rule) for rule in facts.rules],
+        "open_work": list(facts.open_work),
+        "notes": facts.notes.render() if facts.notes else "",
+        "native_summary": facts.native_summary,
+        "restored": list(facts.restored),
+    }
+
+
+def facts_from_json(raw: Mapping[str, Any]) -> InjectionFacts:
+    """The facts of such a value; what is missing is empty."""
+    notes = str(raw.get("notes") or "")
+    return InjectionFacts(
+        str(raw.get("session_id", "")),
+        tuple(rule_from_json(item) for item in raw.get("rules", ())),
+        tuple(str(line) for line in raw.get("open_work", ())),
+        parse(notes) if notes else None,
+        str(raw.get("native_summary", "")),
+        tuple(str(path) for path in raw.get("restored", ())),
+    )
+
+
+def _chars(texts: Sequence[str]) -> list[int]:
+    return [len(text) for text in texts]
+
+
+def _safe(text: str) -> str:
+    """Masked, on one line, and without a tag that ends or opens what a client put around it."""
+    return _TAG.sub(OPEN_TAG, masked(" ".join(text.split())))
+
+
+def _fitting(lines: Iterable[str], limit_chars: int) -> list[str]:
+    """The lines that fit, in their order; one that is too long is left out, not cut."""
+    taken: list[str] = []
+    for line in lines:
+        if len(line) + 1 <= limit_chars:
+            taken.append(line)
+            limit_chars -= len(line) + 1
+    return taken
+
+
+def _rules_part(rules: Sequence[Rule], limit_chars: int) -> str:
+    """The newest rules that fit, old to new."""
+    with_uuid = len(rules) <= MANY_RULES
+    more = MORE_RULES.format(n=len(rules))
+    lines = [f"- {_safe(rule.text)}{_where(rule, with_uuid=with_uuid)}" for rule in reversed(rules)]
+    own = _fitting(lines, limit_chars - len(RULES) - 1 - len(more))
+    if not own:
+        return ""
+    left_out = len(rules) - len(own)
+    return "\n".join([RULES, *reversed(own), *([MORE_RULES.format(n=left_out)] if left_out else [])])
+
+
+def _where(rule: Rule, *, with_uuid: bool) -> str:
+    places = [f"turn {rule.turn}"] if rule.turn else []
+    if with_uuid and rule.uuid:
+        places.append(rule.uuid)
+    return f" ({', '.join(places)})" if places else ""
+
+
+def _open_part(open_work: Sequence[str], limit_chars: int) -> str:
+    own = _fitting((f"- {_safe(line)}" for line in open_work), limit_chars - len(OPEN_WORK) - 1)
+    return "\n".join([OPEN_WORK, *own]) if own else ""
+
+
+def _notes_parts(facts: InjectionFacts, left: int) -> list[str]:
+    """The user's other words, then the chosen lines: whole lines, no longer together than what is left."""
+    if facts.notes is None:
+        return []
+    title = LACKS if facts.native_summary else MAY_LACK
+    ruled = {rule.text.casefold() for rule in facts.rules}
+    shown = [_shown(section, ruled) for section in facts.notes.sections if section.heading != TASK]
+    document = MemoryDocument("", tuple(section for section in shown if section.body))
+    document = fit(document, left - len(SAID) - len(title) - 6, None, _chars)
+    said = document.body(REQUESTS)
+    rest = [f"### {s.heading}\n{s.body}" if s.heading else s.body for s in document.sections if s.heading != REQUESTS]
+    parts = [f"{SAID}\n{said}"] if said else []
+    return parts + ([f"{title}\n" + "\n".join(rest)] if any(s.strip() for s in rest) else [])
+
+
+def _shown(section: Section, ruled: Collection[str]) -> Section:
+    """The section masked, without the words that stand among the rules."""
+    lines = [_TAG.sub(OPEN_TAG, masked(line)) for line in section.body.splitlines()]
+    if section.heading == REQUESTS:
+        lines = [line for line in lines if line.removeprefix("- ").casefold() not in ruled]
+    return replace(section, body="\n".join(lines))
+
+
+def _without_tasks(document: MemoryDocument, tasks: Collection[str]) -> MemoryDocument:
+    shown = {f"- {task}" for task in tasks}
+    made = []
+    for section in document.sections:
+        lines = [line for line in section.body.splitlines() if section.heading != TASK or line not in shown]
+        made.append(replace(section, body="\n".join(lines)))
+    return replace(document, sections=tuple(section for section in made if section.body))
+
+
+def _without_restored(records: Iterable[Record], restored: Collection[str]) -> Iterable[Record]:
+    """The records without the texts that the client puts back: contents of files, its plan."""
+    away: set[str] = set()
+    for record in records:
+        for call in record.calls:
+            if call.name.lower() in _PLAN_TOOLS or _is_restored(path_of(call.input), restored):
+                away.add(call.id)
+        yield _without(record, away) if away and record.message else record
+
+
+def _is_restored(path: str, restored: Collection[str]) -> bool:
+    return bool(path) and (path in restored or path.replace("\\", "/").rsplit("/", 1)[-1].lower() in _INSTRUCTIONS)
+
+
+def _without(record: Record, away: Collection[str]) -> Record:
+    kept = tuple(
+        block
+        for block in record.blocks
+        if not (isinstance(block, ToolResultBlock) and block.tool_use_id in away and not block.is_error)
+        and not (isinstance(block, ToolUseBlock) and block.id in away and block.name.lower() in _PLAN_TOOLS)
+    )
+    if len(kept) == len(record.blocks) or record.message is None:
+        return record
+    return replace(record, message=replace(record.message, blocks=kept))
+
+
+def _told(summary: str) -> tuple[Record, ...]:
+    """The summary's sentences as a record that stays: names in them need not be said again."""
+    lines = [line.text for line in Splitter("").lines(summary) if line.words >= FEW_WORDS]
+    text = "\n".join(lines)
+    message = Message("assistant", text, (TextBlock(text, {"type": "text", "text": text}),))
+    return (Record(MessageUuid(""), "assistant", b"", {}, message),)

@@ -1,0 +1,122 @@
+"""Takes keys and passwords out of text that is handed on.
+
+What the keys of known providers look like, and what stands behind words such as `password=`.
+Never by how random something looks: commit hashes, checksums and ids are needed, and stay.
+"""
+
+from __future__ import annotations
+
+import re
+
+MASK = "[masked]"
+
+_PROVIDERS = (
+    r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}",  # Amazon
+    r"gh[opsur]_[A-Za-z0-9]{30,255}|github_pat_[A-Za-z0-9_]{22,255}",
+    r"gl(?:pat|ptt|dt|rt|ft|imt|agent|soat|cbt)-[\w\-]{16,255}",  # GitLab
+    r"xox[a-z](?:\.xox[a-z])?-[\w\-]{10,255}|xapp-\d-[\w\-]{10,255}",  # Slack
+    r"sk-(?:ant|proj|svcacct|admin|or-v1|or|lf)-[\w\-]{16,255}|sk-[A-Za-z0-9]{20,255}",  # Anthropic, OpenAI and others
+    r"(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{10,255}|whsec_[A-Za-z0-9+/=]{16,255}",  # Stripe
+    r"AIza[\w\-]{35}|ya29\.[\w\-]{20,512}|GOCSPX-[\w\-]{20,64}",  # Google
+    r"npm_[A-Za-z0-9]{30,64}|pypi-[\w\-]{40,512}|rubygems_[0-9a-f]{40,64}|dckr_pat_[\w\-]{20,64}",
+    r"hf_[A-Za-z0-9]{30,64}|gsk_[A-Za-z0-9]{40,64}|r8_[A-Za-z0-9]{30,64}|xai-[A-Za-z0-9]{40,128}",
+    r"nvapi-[\w\-]{40,128}|pplx-[A-Za-z0-9]{40,64}|tvly-[\w\-]{20,64}|lsv2_[a-z]{2}_[\w\-]{20,128}",
+    r"SG\.[\w\-]{16,32}\.[\w\-]{30,64}|key-[0-9a-f]{32}|SK[0-9a-f]{32}",  # SendGrid, Mailgun, Twilio
+    r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}|do[opr]_v1_[0-9a-f]{64}|dapi[0-9a-f]{32}|sbp_[0-9a-f]{40}",
+    r"lin_api_[A-Za-z0-9]{30,64}|ntn_[A-Za-z0-9]{30,64}|glsa_[\w]{30,64}|glc_[\w+/=]{30,255}|figd_[\w\-]{30,64}",
+    r"PMAK-[0-9a-f]{24}-[0-9a-f]{34}|sntry[su]_[\w=+/\-]{30,255}|HRKU-[\w\-]{30,80}|ATATT3[\w=\-]{50,255}",
+    r"hv[sb]\.[\w\-]{20,255}|dp\.(?:pt|st|ct|sa)\.[\w\-]{30,64}|pscale_(?:tkn|pw|oauth)_[\w.\-]{30,64}",
+    r"AGE-SECRET-KEY-1[A-Z0-9]{50,64}|EAAA[\w\-]{50,80}|sq0(?:atp|csp)-[\w\-]{20,64}",
+    r"\d{8,10}:AA[\w\-]{33}",  # Telegram
+    r"[MNO][\w\-]{23,27}\.[\w\-]{6}\.[\w\-]{27,45}",  # Discord
+    r"eyJ[\w\-]{8,2048}\.eyJ[\w\-]{8,4096}\.[\w\-]{8,1024}",  # signed JSON tokens
+)
+_PROVIDER = re.compile(rf"(?<![\w\-])(?:{'|'.join(_PROVIDERS)})(?![\w\-])", re.ASCII)
+
+_PRIVATE_KEY = re.compile(
+    r"(-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)[\s\S]{1,20000}?"
+    r"(-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)"
+)
+_ADDRESS = re.compile(r"(\b[a-zA-Z][\w+.\-]{1,20}://[^\s:/@\"'<>]{0,100}:)([^\s/@\"'<>]{3,200})(@)")
+"""A password inside an address: `postgres://user:password@host`."""
+_HEADER = re.compile(r"(?i)(\b(?:bearer|basic)\s{1,4})([\w.~+/\-]{16,2048}={0,2})")
+
+_WORDS = (
+    r"api[_\-]?key|access[_\-]?key(?:[_\-]?id)?|secret[_\-]?key|private[_\-]?key|account[_\-]?key|signing[_\-]?key|"
+    r"encryption[_\-]?key|client[_\-]?secret|secret|auth[_\-]?token|token|password|passwd|passwort|passphrase|"
+    r"pwd|credentials?|密码|密钥|口令|パスワード|비밀번호"
+)
+_ASSIGNED = re.compile(
+    rf"(?i)((?:{_WORDS})[\"'`]?\s{{0,4}}(?::=|=>|[:=：])\s{{0,4}})"  # noqa: RUF001 - the colon of dense scripts
+    r"(?:([\"'`])([^\"'`\n]{6,512}?)\2|([^\s\"'`,;()\[\]{}<>]{6,512}))"
+)
+_FLAG = re.compile(rf"(?i)(--?(?:[\w\-]{{0,30}}-)?(?:{_WORDS})[ \t]{{1,4}})([\"']?)([^\s\"'\-][^\s\"']{{5,512}})\2")
+_SPOKEN = re.compile(
+    r"(?i)(\b(?:password|passphrase|api key|secret key|access token|token|passwort)\s{1,3}(?:is|ist|was)\s{1,3}[\"'`]?)"
+    r"([^\s\"'`,;]{6,200})"
+)
+_NO_SECRET = re.compile(
+    r"[$%<{]|\*{3}|\.{3}|x{4}|your[_\-]|(?:os|process|self|this|env|config|settings)\.", re.IGNORECASE
+)
+"""A value that begins so is a reference or a placeholder."""
+_ANY = re.compile(
+    rf"(?i){_WORDS}|://|bearer|basic|-----begin|AKIA|ASIA|ABIA|ACCA|eyj|[a-z0-9]{{2,9}}[_\-.][a-z0-9]|aiza|SK[0-9a-f]{{8}}|:AA"
+)
+
+
+def masked(text: str) -> str:
+    """The text with each key, token or password in it replaced by `[masked]`; twice is once."""
+    if _ANY.search(text) is None:
+        return text
+    out = _PRIVATE_KEY.sub(rf"\1 {MASK} \2", text) if "PRIVATE KEY" in text else text
+    out = _PROVIDER.sub(MASK, out)
+    out = _ADDRESS.sub(_of_address, out) if "://" in out else out
+    out = _HEADER.sub(_of_header, out)
+    out = _ASSIGNED.sub(_of_assignment, out)
+    out = _FLAG.sub(_of_flag, out)
+    return _SPOKEN.sub(_of_sentence, out)
+
+
+def _of_address(match: re.Match[str]) -> str:
+    return match[0] if _is_harmless(match[2]) else f"{match[1]}{MASK}{match[3]}"
+
+
+def _of_header(match: re.Match[str]) -> str:
+    return f"{match[1]}{MASK}" if any(map(str.isdigit, match[2])) else match[0]
+
+
+def _of_assignment(match: re.Match[str]) -> str:
+    before, mark, quoted, bare = match[1], match[2] or "", match[3], match[4]
+    value = quoted if quoted is not None else bare
+    if _is_harmless(value) or not _may_be_secret(before, value, is_quoted=quoted is not None):
+        return match[0]
+    return f"{before}{mark}{MASK}{mark}"
+
+
+def _of_flag(match: re.Match[str]) -> str:
+    return match[0] if _is_harmless(match[3]) or not _has_digit(match[3]) else f"{match[1]}{match[2]}{MASK}{match[2]}"
+
+
+def _of_sentence(match: re.Match[str]) -> str:
+    return f"{match[1]}{MASK}" if _has_digit(match[2]) and not _is_harmless(match[2]) else match[0]
+
+
+def _is_harmless(value: str) -> bool:
+    return value.startswith(MASK) or _NO_SECRET.match(value) is not None
+
+
+def _may_be_secret(before: str, value: str, *, is_quoted: bool) -> bool:
+    """Tell a secret from code and prose: `token: str`, `password: required`, `TOKEN = get_token()`."""
+    if any(map(str.isspace, value)):
+        return False
+    word = before.rstrip("\"'`:=> \t\n")
+    if _has_digit(value):
+        return not value.isdigit() or not word.lower().endswith(("token", "key"))
+    # Without a digit only a quoted password, or a variable of the environment: `DB_PASSWORD=correcthorse`.
+    if is_quoted:
+        return not word.lower().endswith("token")
+    return word.isupper() and "=" in before and "." not in value
+
+
+def _has_digit(value: str) -> bool:
+    return any("0" <= c <= "9" for c in value)
