@@ -18,6 +18,7 @@ INTERRUPTED, READER_GONE = 130, 141
 Subparsers = argparse._SubParsersAction  # noqa: SLF001 (argparse gives its type no public name)
 TOKENS_HELP = "tokens that the result may have"
 JSON_HELP = "answer as one JSON object on stdout"
+SESSION_OR_PATH_HELP = "its id, the first characters of it, or a transcript file (default: the last active one here)"
 SESSION_HELP = "its id, or the first characters of it (default: the last active one of this folder)"
 
 
@@ -94,7 +95,10 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
-    for add in (_demo, _compact, _serve, _import, _status, _sessions, _search, _memory, _undo, _config, _doctor):
+    for add in (
+        *(_demo, _compact, _serve, _import, _status, _sessions, _search, _memory, _undo, _resume),
+        *(_config, _doctor),
+    ):
         add(commands)
     return parser
 
@@ -188,6 +192,21 @@ def _memory(commands: Subparsers[argparse.ArgumentParser]) -> None:
 def _undo(commands: Subparsers[argparse.ArgumentParser]) -> None:
     parser = _command(commands, "undo", "show:undo", "take back a session's last compaction")
     parser.add_argument("session", metavar="SESSION", help="its id, or the first characters of it")
+    _json(parser)
+
+
+def _resume(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    text = "write a new session file for a client: the memory and the newest messages of an old one"
+    parser = _command(commands, "resume", "resume:run", text)
+    parser.add_argument("session", nargs="?", default="", metavar="SESSION", help=SESSION_OR_PATH_HELP)
+    parser.add_argument("--target", type=_positive, metavar="N", help=TOKENS_HELP)
+    parser.add_argument(
+        "--format",
+        choices=("claude-code", "codex"),
+        default="claude-code",
+        help="of which client (default: claude-code)",
+    )
+    parser.add_argument("--cwd", metavar="FOLDER", help="where to go on (default: the session's folder)")
     _json(parser)
 
 

@@ -20,6 +20,7 @@ from mcp_compact.service import (
     pins,
     plans,
     reading,
+    resume,
     snipping,
     status,
     summaries,
@@ -43,6 +44,7 @@ from mcp_compact.service.results import (
     Status,
     UndoResult,
 )
+from mcp_compact.service.resume import NewContext
 from mcp_compact.service.session_results import (
     BoundariesPage,
     SessionDeleted,
@@ -123,6 +125,15 @@ class Service:
         """One page of the live context."""
         key = session_key(self.namespace, session_id)
         return await reading.messages_page(self.deps, key, format_name=format_name, cursor=cursor)
+
+    async def new_context(self, session_id: str, *, target_tokens: int | None = None) -> NewContext:
+        """What a new session of a client would begin with; nothing is written."""
+        return await resume.new_context(self.deps, session_key(self.namespace, session_id), target_tokens)
+
+    async def hand_on(self, context: NewContext, new_session_id: str) -> int:
+        """Give a new session the old one's pins; the number of pins."""
+        old, new = (session_key(self.namespace, name) for name in (context.session_id, new_session_id))
+        return await resume.hand_on(self.deps, context, old, new)
 
     async def get_memory(self, session_id: str) -> MemoryResult:
         """The session memory."""

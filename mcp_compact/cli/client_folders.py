@@ -1,0 +1,81 @@
+"""Where Claude Code and Codex keep their sessions, and where a new one of theirs belongs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from mcp_compact.cli.environment import value_of
+from mcp_compact.errors import CallerError
+from mcp_compact.server.roots import project_slug
+
+LONGEST_SLUG = 200
+"""Claude Code shortens longer names of folders by a hash of its own."""
+SUFFIX = ".jsonl"
+
+
+def home() -> Path:
+    """The user's home directory. Raises CallerError where there is none."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        raise CallerError("no_home", "This user has no home directory.", "Set HOME.") from None
+
+
+def claude_projects() -> Path:
+    """The folder of Claude Code's projects."""
+    named = value_of("CLAUDE_CONFIG_DIR")
+    return (Path(named).expanduser() if named else home() / ".claude") / "projects"
+
+
+def claude_project(cwd: Path) -> Path:
+    """The folder of one project's sessions. Raises CallerError where its name cannot be known."""
+    slug = project_slug(cwd)
+    if len(slug) <= LONGEST_SLUG:
+        return claude_projects() / slug
+    beginning = slug[:LONGEST_SLUG] + "-"
+    found = [path for path in claude_projects().glob("-*") if path.name.startswith(beginning) and path.is_dir()]
+    if len(found) == 1:
+        return found[0]
+    raise CallerError(
+        "long_path",
+        f"Claude Code shortens the name of the folder for {cwd}, and how is not known.",
+        "Start claude in that folder once, or name another folder with --cwd.",
+    )
+
+
+def claude_transcript(cwd: str, session_id: str) -> Path | None:
+    """The transcript of a session of Claude Code, where it is there."""
+    if not cwd or "/" in session_id:
+        return None
+    try:
+        path = claude_project(Path(cwd)) / f"{session_id}{SUFFIX}"
+    except CallerError:
+        return None
+    return path if path.is_file() else None
+
+
+def claude_transcripts(cwd: Path, beginning: str) -> list[Path]:
+    """Transcripts of a project whose session ids begin so; sub-agents' are left out."""
+    try:
+        folder = claude_project(cwd)
+        names = sorted(folder.iterdir()) if folder.is_dir() else []
+    except (CallerError, OSError):
+        return []
+    return [
+        path
+        for path in names
+        if path.suffix == SUFFIX and path.name.startswith(beginning) and not path.name.startswith("agent-")
+    ]
+
+
+def codex_sessions() -> Path:
+    """The folder of Codex's sessions."""
+    named = value_of("CODEX_HOME")
+    return (Path(named).expanduser() if named else home() / ".codex") / "sessions"
+
+
+def codex_rollout(session_id: str, now_ms: int) -> Path:
+    """Where Codex keeps a session that begins now: by year, month and day."""
+    at = datetime.fromtimestamp(now_ms / 1000, UTC)
+    return codex_sessions() / f"{at:%Y/%m/%d}" / f"rollout-{at:%Y-%m-%dT%H-%M-%S}-{session_id}{SUFFIX}"
