@@ -82,18 +82,56 @@ class _Written:
         return "\n".join(item.text for item in self.service)
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is settled before a memory is written."""
+
+    cleared: tuple[Cleared, ...]
+    tail: Weight
+    leaving: int
+    """Tokens of what leaves."""
+    frame: Weight
+    """The summary message without a memory in it."""
+
+    def hopeless(self, attempt: Attempt, strategy: str) -> Declined | None:
+        """Why no memory would do, not even an empty one."""
+        snapshot, family = attempt.snapshot, attempt.snapshot.family
+        if self.leaving // MOST_OF_LEAVING < family.tokens(self.frame) + FEWEST_MEMORY_TOKENS // 2:
+            detail = f"what could leave ({self.leaving} tokens) is hardly more than the notes that would stand for it"
+            return Declined(strategy, "nothing_to_compact", detail)
+        before, least = snapshot.live_tokens, family.tokens(self.frame + self.tail)
+        if _gains_too_little(attempt, least):
+            detail = f"{before} tokens before, {least} after, the notes not yet counted"
+            return Declined(strategy, "gain_too_small", detail)
+        return None
+
+
+def hopeless(attempt: Attempt, window: Window, strategy: str) -> Declined | None:
+    """Why `assemble` would decline whatever were written: nobody need be asked to write."""
+    return _known(attempt, window).hopeless(attempt, strategy)
+
+
+def _known(attempt: Attempt, window: Window) -> _Known:
+    snapshot = attempt.snapshot
+    room = window.target - max(FEWEST_MEMORY_TOKENS, window.target // MEMORY_SHARE)
+    cleared, tail = clear_largest(snapshot, window.kept, room, attempt.policy.micro.exclude_tools)
+    leaving = snapshot.family.tokens(snapshot.live_weight - total(window.kept))
+    return _Known(cleared, tail, leaving, _summary("", attempt, window).weight)
+
+
+def _gains_too_little(attempt: Attempt, tokens_after: int) -> bool:
+    before = attempt.snapshot.live_tokens
+    return (before - tokens_after) * 100 < attempt.policy.min_gain_percent * before
+
+
 def assemble(
     attempt: Attempt, window: Window, strategy: str, write: WriteMemory
 ) -> tuple[CompactionPlan, str] | Declined:
     """A plan and the memory text in it. Declines where it would not fit, or not gain enough."""
-    snapshot, family = attempt.snapshot, attempt.snapshot.family
-    room = window.target - max(FEWEST_MEMORY_TOKENS, window.target // MEMORY_SHARE)
-    cleared, tail_weight = clear_largest(snapshot, window.kept, room, attempt.policy.micro.exclude_tools)
-    leaving = family.tokens(snapshot.live_weight - total(window.kept))
-    frame = family.tokens(_summary("", attempt, window).weight)
-    if leaving // MOST_OF_LEAVING < frame + FEWEST_MEMORY_TOKENS // 2:
-        detail = f"what could leave ({leaving} tokens) is hardly more than the notes that would stand for it"
-        return Declined(strategy, "nothing_to_compact", detail)
+    snapshot, family, known = attempt.snapshot, attempt.snapshot.family, _known(attempt, window)
+    if (declined := known.hopeless(attempt, strategy)) is not None:
+        return declined
+    tail_weight, leaving, frame = known.tail, known.leaving, family.tokens(known.frame)
     within = _Room(window.target - family.tokens(tail_weight), leaving, frame, attempt.policy.memory.total_tokens)
     things = restorable(attempt, window)
     written = _written(attempt, window, things, within, write)
@@ -104,9 +142,9 @@ def assemble(
     if tokens_after > window.target:
         detail = f"{tokens_after} tokens would remain, {window.target} are allowed"
         return Declined(strategy, "still_above_target", detail)
-    if (before - tokens_after) * 100 < attempt.policy.min_gain_percent * before:
+    if _gains_too_little(attempt, tokens_after):
         return Declined(strategy, "gain_too_small", f"{before} tokens before, {tokens_after} after")
-    return _plan(attempt, window, strategy, cleared, tail_weight, things, written), written.summary.text
+    return _plan(attempt, window, strategy, known.cleared, tail_weight, things, written), written.summary.text
 
 
 def _with_found(written: _Written, things: Restorable, tail: Weight, target: int) -> _Written:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mcp_compact.compaction.answers import Refused, usable_text
-from mcp_compact.compaction.assembly import assemble
+from mcp_compact.compaction.assembly import assemble, hopeless
 from mcp_compact.compaction.attempt import FEWEST_MEMORY_TOKENS, Attempt, NeedsRecords, Window, target_of
 from mcp_compact.compaction.cuts import calculate_messages_to_keep_index, open_call_index
 from mcp_compact.compaction.extract import Material, extract
@@ -56,6 +56,8 @@ def compact_by_summary(attempt: Attempt) -> CompactionPlan | NeedsRecords | Summ
     window = _window(attempt)
     if isinstance(window, Declined):
         return window
+    if (declined := hopeless(attempt, window, PATH)) is not None:
+        return declined
     bodies = window.bodies(attempt)
     if isinstance(bodies, NeedsRecords):
         return bodies

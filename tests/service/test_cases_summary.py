@@ -264,6 +264,7 @@ async def test_a_summary_larger_than_what_it_stands_for_is_thrown_away(
     assert done.result.status in ("failed", "no_progress", "nothing_to_compact")
     assert done.result.declined
     assert (done.result.boundary_uuid, done.compactions) == ("", 0)
+    assert done.writer.asked == []
     whole(done)
 
 
