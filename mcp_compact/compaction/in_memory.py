@@ -33,6 +33,7 @@ from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.live import LiveContext, live_hash, state_hash
 from mcp_compact.messages.markers import ClearKind
 from mcp_compact.messages.message import Entry, Record, entry_of
+from mcp_compact.messages.repeats import counting_results
 from mcp_compact.messages.valid import Turn
 from mcp_compact.messages.weights import NOTHING, Family, Weight, total_weight
 from mcp_compact.messages.words import standing_instructions, users_words
@@ -138,17 +139,43 @@ def _told_tools(live: LiveContext) -> tuple[str, ...]:
 
 
 def result_facts(talk: Conversation) -> list[ResultFacts]:
-    """Every tool result of the live records that is not cleared, with its tool's name."""
+    """The tool results of the live records that count and are not cleared, with their tools' names."""
     calls = _calls(talk)
-    found: list[ResultFacts] = []
-    for record in talk.live.records:
-        weighed = talk.weighed[record.uuid]
-        at = [i for i, b in enumerate(record.blocks) if isinstance(b, ToolResultBlock) and not b.server]
-        for number, result in enumerate(record.results):
-            cleared = any(c.block == at[number] and c.part is None for c in talk.live.clearings.get(record.uuid, ()))
-            if not cleared and not result.cleared:
-                found.append(_facts(record, at[number], result.tool_use_id, weighed, number, calls))
-    return found
+    found: list[_Answer] = [answer for record in talk.live.records for answer in _answers(record, talk, calls)]
+    # What stands before its call answers nothing and counts by itself.
+    named = (((a.result.tool_use_id, a.call is not None), a.result.is_error, (a.record.seq, a.block)) for a in found)
+    counting = set(counting_results(named).values())
+    return [
+        _facts(answer, talk) for answer in found if not answer.cleared and (answer.record.seq, answer.block) in counting
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """A result, where it stands, and the call that it answers, with its tool's name."""
+
+    record: Record
+    block: int
+    number: int
+    result: ToolResultBlock
+    cleared: bool
+    call: tuple[str, CallFacts] | None
+
+
+def _answers(record: Record, talk: Conversation, calls: dict[ToolUseId, list[tuple[str, CallFacts]]]) -> list[_Answer]:
+    at = [i for i, b in enumerate(record.blocks) if isinstance(b, ToolResultBlock) and not b.server]
+    gone = {c.block for c in talk.live.clearings.get(record.uuid, ()) if c.part is None}
+    return [
+        _Answer(
+            record,
+            block,
+            number,
+            result,
+            block in gone or result.cleared,
+            next((call for call in calls.get(result.tool_use_id, ()) if call[1].seq < record.seq), None),
+        )
+        for number, (block, result) in enumerate(zip(at, record.results, strict=True))
+    ]
 
 
 def clearable_of(talk: Conversation) -> Clearable:
@@ -173,35 +200,29 @@ def _message_id(record: Record) -> str | None:
     return record.message.id if record.message else None
 
 
-def _facts(
-    record: Record,
-    block: int,
-    call: ToolUseId,
-    weighed: Weighed,
-    number: int,
-    calls: dict[ToolUseId, tuple[str, CallFacts]],
-) -> ResultFacts:
-    tool, facts = calls.get(call, ("", None))
+def _facts(answer: _Answer, talk: Conversation) -> ResultFacts:
+    tool, call = answer.call or ("", None)
+    weighed = talk.weighed[answer.record.uuid]
     return ResultFacts(
-        tool_use_id=call,
+        tool_use_id=answer.result.tool_use_id,
         tool=tool,
-        uuid=record.uuid,
-        seq=record.seq,
-        block=block,
-        weight=weighed.results[number],
-        cleared_weight=weighed.cleared[number],
-        at_ms=record.at_ms,
-        is_error=record.results[number].is_error,
-        call=facts,
+        uuid=answer.record.uuid,
+        seq=answer.record.seq,
+        block=answer.block,
+        weight=weighed.results[answer.number],
+        cleared_weight=weighed.cleared[answer.number],
+        at_ms=answer.record.at_ms,
+        is_error=answer.result.is_error,
+        call=call,
     )
 
 
-def _calls(talk: Conversation) -> dict[ToolUseId, tuple[str, CallFacts]]:
-    """Every live call by its id, with its tool's name; of repeated ids the newest."""
+def _calls(talk: Conversation) -> dict[ToolUseId, list[tuple[str, CallFacts]]]:
+    """Every live call by its id, with its tool's name: of repeated ids the newest first, in one record the first."""
     records = talk.live.records
     thinking = {record.message.id for record in records if record.message and record.has_thinking} - {None}
-    found: dict[ToolUseId, tuple[str, CallFacts]] = {}
-    for record in records:
+    found: dict[ToolUseId, list[tuple[str, CallFacts]]] = {}
+    for record in reversed(records):
         places = [(at, b) for at, b in enumerate(record.blocks) if isinstance(b, ToolUseBlock) and not b.server]
         if not places:
             continue
@@ -209,7 +230,8 @@ def _calls(talk: Conversation) -> dict[ToolUseId, tuple[str, CallFacts]]:
         gone = {c.block for c in talk.live.clearings.get(record.uuid, ()) if c.kind is ClearKind.INPUT}
         for (at, call), given in zip(places, talk.weighed[record.uuid].inputs, strict=True):
             facts = cleared_input(call.input) if at in gone else given
-            found[call.id] = (call.name, CallFacts(record.uuid, record.seq, at, facts, thinks, at in gone))
+            made = CallFacts(record.uuid, record.seq, at, facts, thinks, at in gone)
+            found.setdefault(call.id, []).append((call.name, made))
     return found
 
 

@@ -8,11 +8,13 @@ message id are together. The view is repaired, never the archive; each repair is
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from mcp_compact.messages.blocks import Block, OtherBlock, TextBlock, ToolResultBlock, ToolUseBlock, parse_block
 from mcp_compact.messages.ids import ApiMessageId, MessageUuid, ToolUseId
+from mcp_compact.messages.repeats import answered_call, counting_results
 
 NO_RESULT = "[No result: the call was interrupted.]"
 OPENING = "[The conversation continues from here.]"
@@ -45,6 +47,8 @@ class _Repair:
     """The group (position in `groups`) that makes each call."""
     used: dict[ToolUseId, tuple[int, ToolResultBlock]] = field(default_factory=dict)
     """The result taken for each call: position of its turn's group, and the block."""
+    first: dict[ToolUseId, int] = field(default_factory=dict)
+    """The group where each call stands first: a result before it answers nothing."""
 
 
 def valid_turns(turns: Iterable[Turn], *, close_open_calls: bool = False) -> tuple[list[Turn], list[str]]:
@@ -54,7 +58,8 @@ def valid_turns(turns: Iterable[Turn], *, close_open_calls: bool = False) -> tup
     """
     repair = _Repair()
     _group(repair, [stripped for turn in turns if (stripped := _strip(turn, repair.warnings)).blocks])
-    _take_results(repair)
+    _pair(repair)
+    _close_server_calls(repair)
     out = _lay_out(repair, close_open_calls=close_open_calls)
     if out and out[0].role != "user":
         repair.warnings.append("the first message was not the user's: an opening message was added")
@@ -90,28 +95,33 @@ def _group(repair: _Repair, turns: Sequence[Turn]) -> None:
         if turn.role == "assistant" and turn.message_id is not None:
             at[turn.message_id] = len(repair.groups)
         repair.groups.append([turn])
-    _drop_repeated_calls(repair)
-    _close_server_calls(repair)
 
 
-def _drop_repeated_calls(repair: _Repair) -> None:
-    """One call an id: the first that is answered before the id comes again, else the last one."""
+def _pair(repair: _Repair) -> None:
+    """One call and one result an id: the result that counts and the call that it answers, else the last call."""
     places: dict[ToolUseId, list[int]] = {}
-    answered: dict[ToolUseId, list[int]] = {}
+    results: list[tuple[ToolUseId, bool, tuple[int, ToolResultBlock]]] = []
     for g, group in enumerate(repair.groups):
         for block in _blocks(group):
             if isinstance(block, ToolUseBlock) and not block.server:
+                repair.first.setdefault(block.id, g)
                 places.setdefault(block.id, []).append(g)
-            elif isinstance(block, ToolResultBlock) and not block.server:
-                answered.setdefault(block.tool_use_id, []).append(g)
+            elif isinstance(block, ToolResultBlock) and _answers_a_call(repair, block, g):
+                results.append((block.tool_use_id, block.is_error, (g, block)))
+    repair.used = counting_results(results)
+    for call, number in Counter(call for call, _, _ in results).items():
+        if number > 1:
+            repair.warnings.append(f"call {call} has {number} results: the last one that is no error counts")
     for call, at in places.items():
-        results = answered.get(call, [])
-        spans = zip(at, [*at[1:], len(repair.groups)], strict=True)
-        keep = next((a for a, z in spans if any(a < r <= z for r in results)), at[-1])
-        repair.owner[call] = keep
+        keep = answered_call(at, repair.used[call][0]) if call in repair.used else None
+        repair.owner[call] = at[-1] if keep is None else keep
         if len(at) > 1:
             repair.warnings.append(f"call {call} stands {len(at)} times: one was kept, the others quoted")
-            _quote_calls(repair, call, keep)
+            _quote_calls(repair, call, repair.owner[call])
+
+
+def _answers_a_call(repair: _Repair, block: ToolResultBlock, g: int) -> bool:
+    return not block.server and repair.first.get(block.tool_use_id, g) < g
 
 
 def _quote_calls(repair: _Repair, call: ToolUseId, keep: int) -> None:
@@ -150,16 +160,6 @@ def _quote_half(block: Block, calls: set[ToolUseId], results: set[ToolUseId], wa
     return block
 
 
-def _take_results(repair: _Repair) -> None:
-    """Choose the result of each call: the last one that stands after it."""
-    for g, group in enumerate(repair.groups):
-        for block in _blocks(group):
-            if isinstance(block, ToolResultBlock) and not block.server and repair.owner.get(block.tool_use_id, g) < g:
-                if block.tool_use_id in repair.used:
-                    repair.warnings.append(f"call {block.tool_use_id} has several results: the last one counts")
-                repair.used[block.tool_use_id] = (g, block)
-
-
 def _lay_out(repair: _Repair, *, close_open_calls: bool) -> list[Turn]:
     out: list[Turn] = []
     last = _last_answer(repair)
@@ -170,7 +170,7 @@ def _lay_out(repair: _Repair, *, close_open_calls: bool) -> list[Turn]:
             is_open = g == last and not close_open_calls
             out += _answers(repair, g, is_open=is_open, placed=placed)
         elif g not in placed:
-            rest = _rest(repair, group[0])
+            rest = _rest(repair, group[0], g)
             if rest.blocks:
                 out.append(rest)
     return out
@@ -243,13 +243,12 @@ def _only_results(group: Sequence[Turn]) -> bool:
     return all(isinstance(block, ToolResultBlock) for block in _blocks(group))
 
 
-def _rest(repair: _Repair, turn: Turn) -> Turn:
+def _rest(repair: _Repair, turn: Turn, g: int) -> Turn:
     """A user turn without the results that were moved; an orphan result becomes quoted text."""
     kept: list[Block] = []
     for block in turn.blocks:
         if isinstance(block, ToolResultBlock) and not block.server:
-            taken = repair.used.get(block.tool_use_id)
-            if taken is None:
+            if not _answers_a_call(repair, block, g):
                 repair.warnings.append(f"result {block.tool_use_id} has no call before it: quoted")
                 kept.append(_quoted(block))
         else:

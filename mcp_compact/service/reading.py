@@ -18,6 +18,7 @@ from mcp_compact.messages.codec import canonical, clean, format_time
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.live import LiveContext
 from mcp_compact.messages.message import Record
+from mcp_compact.messages.repeats import counting_results
 from mcp_compact.messages.valid import Turn, valid_turns
 from mcp_compact.ports.store import LivePage, SearchQuery, SessionKey
 from mcp_compact.service.deps import Deps, family, session_key
@@ -172,7 +173,7 @@ class _Original:
 
 
 def _of_result(call: Record | None, result: Record, name: ToolUseId) -> _Original:
-    block = next(b for b in result.results if b.tool_use_id == name)
+    block = counting_results((b.tool_use_id, b.is_error, b) for b in result.results)[name]
     tool = next((c.name for c in call.calls if c.id == name), "") if call else ""
     media: tuple[Mapping[str, Any], ...] = tuple(p.raw for p in block.parts if isinstance(p, MediaBlock))
     return _Original(result, _result_text(block), block, tool, media)

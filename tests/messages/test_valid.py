@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_compact.messages.valid import NO_RESULT, OPENING, valid_turns
-from mcp_compact.testing import Talk, as_messages, turns
+from mcp_compact.testing import Talk, as_messages, tool_result, turns
 from tests.problems import problems
 
 
@@ -119,6 +119,47 @@ def test_a_call_id_that_stands_twice_stands_once_in_the_view() -> None:
     assert [r["content"] for r in results] == ["the completed one"]
 
 
+def test_of_several_results_the_one_that_the_call_brought_stays_and_the_others_are_told_of() -> None:
+    talk = Talk()
+    talk.user("q")
+    talk.call("t1")
+    talk.add("user", [tool_result("t1", "ran"), tool_result("t1", "aborted", is_error=True)])
+    talk.assistant("ok")
+    talk.add("user", [tool_result("t1", "aborted once more", is_error=True)])
+    messages, warnings = view(talk)
+    assert problems(messages) == []
+    results = [b for m in messages for b in m["content"] if b["type"] == "tool_result"]
+    assert [r["content"] for r in results] == ["ran"]
+    assert warnings == ["call t1 has 3 results: the last one that is no error counts"]
+
+
+def test_of_repeated_calls_the_one_that_the_counting_result_answers_is_kept() -> None:
+    talk = Talk()
+    talk.user("q")
+    talk.add("assistant", [{"type": "tool_use", "id": "t1", "name": "Read", "input": {"file_path": "first"}}])
+    talk.add("user", [tool_result("t1", "aborted", is_error=True)])
+    talk.add("assistant", [{"type": "tool_use", "id": "t1", "name": "Read", "input": {"file_path": "second"}}])
+    talk.add("user", [tool_result("t1", "content of the second")])
+    talk.assistant("ok")
+    messages, _ = view(talk)
+    assert problems(messages) == []
+    calls = [b for m in messages for b in m["content"] if b["type"] == "tool_use"]
+    assert [call["input"]["file_path"] for call in calls] == ["second"]
+
+
+def test_a_result_before_its_call_is_quoted_though_the_call_has_one_after_it() -> None:
+    talk = Talk()
+    talk.user("q")
+    talk.add("user", [tool_result("t1", "too early")])
+    talk.call("t1")
+    talk.results("t1", text="in time")
+    talk.assistant("ok")
+    messages, warnings = view(talk)
+    assert problems(messages) == []
+    assert "too early" in messages[1]["content"][0]["text"]
+    assert len(warnings) == 1
+
+
 def test_nothing_empty_goes_out_and_the_user_speaks_first() -> None:
     talk = Talk()
     talk.assistant("hello")
@@ -222,7 +263,9 @@ BLOCKS = {
     "user": st.one_of(
         BROKEN,
         st.builds(lambda t: {"type": "text", "text": t}, st.sampled_from(["a", "b", " ", ""])),
-        st.builds(lambda i: {"type": "tool_result", "tool_use_id": i, "content": "r"}, IDS),
+        st.builds(
+            lambda i, e: {"type": "tool_result", "tool_use_id": i, "content": "r", "is_error": e}, IDS, st.booleans()
+        ),
     ),
 }
 

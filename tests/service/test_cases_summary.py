@@ -207,7 +207,6 @@ async def test_an_open_call_stays_and_its_result_finds_it(
     assert results == ([call] if case["append_after"] else [])
 
 
-@pytest.mark.xfail(reason="of several results of one call the last one counts, even if it is an error after a success")
 @pytest.mark.parametrize("name", ["PAIR-06"])
 async def test_of_a_call_that_stands_twice_the_finished_result_wins(case_of: CaseOf, name: str, tmp_path: Path) -> None:
     case = case_of(name)

@@ -377,15 +377,17 @@ class Archive(RuleBasedStateMachine):
         assert operations.snapshot(self.conn, KEY, reach, up_to_seq=before.base.last_seq) == before
 
     def _check_clearable(self, facts: Any) -> None:
-        """Exactly the uncleared live results, of each call the last."""
+        """Exactly the uncleared live results, of each call the one that counts."""
         _, records, clearings = self.model.live()
         done = {(item.uuid, item.block) for items in clearings.values() for item in items if item.part is None}
-        found: dict[str, list[tuple[str, int]]] = {}
+        found: dict[tuple[str, bool], tuple[bool, tuple[str, int]]] = {}
         for item in records:
             for at, block in enumerate(item.blocks):
-                if block in item.results and (item.uuid, at) not in done:
-                    found[block.tool_use_id] = [(item.uuid, at)]
-        assert {(item.uuid, item.block) for item in facts} == {place for places in found.values() for place in places}
+                if block in item.results:
+                    call = (block.tool_use_id, self._call_before(block.tool_use_id, item.seq) > 0)
+                    if not block.is_error or found.get(call, (True, None))[0]:
+                        found[call] = (block.is_error, (item.uuid, at))
+        assert {(item.uuid, item.block) for item in facts} == {place for _, place in found.values()} - done
 
     @rule()
     def undo(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Container, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +15,7 @@ from mcp_compact.adapters.sqlite.operations.state import Session
 from mcp_compact.compaction.micro import Clearable
 from mcp_compact.compaction.snapshot import Base, CallFacts, InputFacts, MediaFacts, ResultFacts
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
+from mcp_compact.messages.repeats import counting_results
 from mcp_compact.messages.weights import Weight, family_of
 from mcp_compact.ports.store import SessionKey
 
@@ -38,7 +40,7 @@ _CALL = (
     "o.snipped_by = 0, o.active > 0 AND o.kind = 1"
 )
 _ITS_CALL = (
-    "LEFT JOIN call k ON k.session = t.session AND k.tool_use_id = t.tool_use_id "
+    "LEFT JOIN call k ON k.session = t.session AND k.tool_use_id = t.tool_use_id AND k.seq < t.seq "
     "LEFT JOIN record o ON o.session = k.session AND o.seq = k.seq "
 )
 _MEDIA = "t.kind, r.uuid, t.seq, t.block, t.part, t.tokens, t.tool_use_id, t.mark_units"
@@ -77,8 +79,15 @@ def _live_sql(parts: Mapping[str, str], order: str) -> tuple[str, str]:
     return f"{since} ORDER BY {order}", f"{since} UNION {kept} ORDER BY {order}"
 
 
-_LIVE_RESULTS = _live_sql(_RESULTS, "2, 3, 14, 15")
+# Of an id that stands twice in one answer the first call is kept.
+_LIVE_RESULTS = _live_sql(_RESULTS, "2, 3, 14, 15 DESC")
 _LIVE_MEDIA = _live_sql(_ALL_MEDIA, "3, 4, 5")
+_CLEARED_TOO = (
+    "SELECT t.tool_use_id, t.is_error, t.seq, t.block FROM result t "
+    "JOIN record r ON r.session = t.session AND r.seq = t.seq WHERE t.session = ? "
+    "AND t.tool_use_id IN (SELECT value FROM json_each(?)) AND t.cleared_by IS NOT NULL "
+    "AND r.active > 0 AND r.snipped_by = 0"
+)
 
 
 def clearable(conn: sqlite3.Connection, key: SessionKey) -> Clearable | None:
@@ -125,16 +134,32 @@ def _newest_answer(conn: sqlite3.Connection, session: Session) -> tuple[int | No
 
 
 def _results(conn: sqlite3.Connection, session: Session) -> list[ResultFacts]:
-    """The uncleared results of the live context with what is known of their calls, of repeated ids the newest."""
+    """The uncleared results of the live context with what is known of the calls that they answer."""
     rows = {(row[1], row[2]): row for row in _rows(conn, session, _LIVE_RESULTS)}
-    newest = {row[0]: row[1] for row in rows.values()}
+    # What stands before its call answers nothing and counts by itself.
+    counting = _counting(conn, session.id, [(row[0], row[13] is not None, row) for row in rows.values()])
     old = [row[13] for row in rows.values() if row[13] is not None and row[13] <= session.base_seq]
     kept = _preserved(conn, session, old) if old else set()
     return [
         _fact(row, row[12] or "", _call(row) if _is_live(row, session.base_seq, kept) else None)
-        for row in rows.values()
-        if newest[row[0]] == row[1]
+        for place, row in rows.items()
+        if place in counting
     ]
+
+
+def _counting(
+    conn: sqlite3.Connection, session: int, rows: Sequence[tuple[str, bool, Sequence[Any]]]
+) -> AbstractSet[tuple[int, int]]:
+    """Places of the results that count among repeated ones: each with its call, whether that is known, and its row.
+
+    One that was cleared still counts: what it stands for does not come back into question.
+    """
+    results = [((call, known), row[9] == 1, (row[1], row[2])) for call, known, row in rows]
+    cleared = conn.execute(_CLEARED_TOO, (session, json_list({call for call, _, _ in rows}))).fetchall()
+    if cleared:
+        results += [((call, True), is_error == 1, (seq, block)) for call, is_error, seq, block in cleared]
+        results.sort(key=lambda result: result[2])
+    return set(counting_results(results).values())
 
 
 def _is_live(row: Sequence[Any], base_seq: int, kept: Container[int]) -> bool:
@@ -159,10 +184,10 @@ def _preserved(conn: sqlite3.Connection, session: Session, seqs: Sequence[int]) 
 
 
 def result_facts(conn: sqlite3.Connection, session: int, rows: Sequence[tuple[Any, ...]]) -> list[ResultFacts]:
-    """Facts of rows of `RESULT` columns, old to new, with the tools' names; of several results of one call the last."""
+    """Facts of rows of `RESULT` columns, old to new, with the tools' names; of several results of one call one."""
     names = _names(conn, session, {row[0] for row in rows})
-    newest = {row[0]: row[1] for row in rows}
-    return [_fact(row, names.get(row[0], ""), None) for row in rows if newest[row[0]] == row[1]]
+    counting = _counting(conn, session, [(row[0], True, row) for row in rows])
+    return [_fact(row, names.get(row[0], ""), None) for row in rows if (row[1], row[2]) in counting]
 
 
 def _fact(row: Sequence[Any], tool: str, call: CallFacts | None) -> ResultFacts:

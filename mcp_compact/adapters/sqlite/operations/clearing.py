@@ -14,6 +14,7 @@ from mcp_compact.adapters.sqlite.operations.state import Session
 from mcp_compact.compaction.plan import Cleared
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.markers import Clearing, ClearKind
+from mcp_compact.messages.repeats import counting_results
 from mcp_compact.messages.weights import Weight, total_weight
 
 _INSERT = "INSERT OR IGNORE INTO cleared VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -143,17 +144,18 @@ def _row(session: int, marker: int, seq: int, item: Cleared) -> tuple[object, ..
 
 
 def insert_for_calls(conn: sqlite3.Connection, session: int, marker: int, calls: Sequence[str]) -> None:
-    """The clearings of a client's own micro-compaction, which names the calls; the newest result before it counts."""
+    """The clearings of a client's own micro-compaction, which names the calls: of each the result that counts."""
     rows = conn.execute(
-        f"SELECT t.tool_use_id, max(t.seq), t.block, {UNITS_NOW} - t.cleared_units, t.answers - t.cleared_answers, "  # noqa: S608 - our own columns
-        f"{MEDIA_NOW} - t.cleared_media FROM result t WHERE t.session = ? AND t.seq < ? AND t.cleared_by IS NULL "
-        "AND t.tool_use_id IN (SELECT value FROM json_each(?)) GROUP BY t.tool_use_id",
+        f"SELECT t.tool_use_id, t.seq, t.block, {UNITS_NOW} - t.cleared_units, t.answers - t.cleared_answers, "  # noqa: S608 - our own columns
+        f"{MEDIA_NOW} - t.cleared_media, t.is_error FROM result t WHERE t.session = ? AND t.seq < ? "
+        "AND t.cleared_by IS NULL AND t.tool_use_id IN (SELECT value FROM json_each(?)) ORDER BY t.seq, t.block",
         (session, marker, json_list(calls)),
     ).fetchall()
+    counting = counting_results((row[0], row[6] == 1, row) for row in rows)
     conn.executemany(
         _INSERT,
         [
             (session, seq, block, -1, "result", marker, call, units, answers, media, 0, 0)
-            for call, seq, block, units, answers, media in rows
+            for call, seq, block, units, answers, media, _ in counting.values()
         ],
     )

@@ -12,10 +12,15 @@ from mcp_compact.adapters.sqlite.operations.encoding import safe_id
 from mcp_compact.adapters.sqlite.operations.live import clearings_at, live_rows, service_rows
 from mcp_compact.adapters.sqlite.operations.rows import WHOLE, Narrow, record_of_row, whole_record
 from mcp_compact.adapters.sqlite.operations.state import Session
+from mcp_compact.messages.blocks import ToolResultBlock
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.markers import Clearing, Marker
 from mcp_compact.messages.message import Record
+from mcp_compact.messages.repeats import answered_call, counting_results
 from mcp_compact.ports.store import LivePage, SessionKey
+
+_MADE = "SELECT seq FROM call WHERE session = ? AND tool_use_id = ? ORDER BY seq"
+_ANSWERED = "SELECT is_error, seq, block FROM result WHERE session = ? AND tool_use_id = ? ORDER BY seq, block"
 
 
 def record(conn: sqlite3.Connection, key: SessionKey, uuid: MessageUuid) -> Record | None:
@@ -35,17 +40,29 @@ def newest_message(conn: sqlite3.Connection, key: SessionKey) -> MessageUuid | N
 
 
 def call(conn: sqlite3.Connection, key: SessionKey, tool_use_id: ToolUseId) -> tuple[Record | None, Record | None]:
-    """The records of a call and of its first result; of repeated ids the first call."""
+    """The records of a call and of its result; of repeated ids the result that counts and the call that it answers.
+
+    A result that came back with its content cleared counts only where nothing else is stored.
+    """
     with reading(conn):
         session = state.load(conn, key)
         if session is None:
             return None, None
         asked = (session.id, safe_id(tool_use_id))
-        made = conn.execute("SELECT min(seq) FROM call WHERE session = ? AND tool_use_id = ?", asked).fetchone()[0]
-        answered = conn.execute("SELECT min(seq) FROM result WHERE session = ? AND tool_use_id = ?", asked).fetchone()[
-            0
-        ]
-        return _at(conn, session, made), _at(conn, session, answered)
+        made = [seq for (seq,) in conn.execute(_MADE, asked)]
+        results = [("", is_error == 1, (seq, block)) for is_error, seq, block in conn.execute(_ANSWERED, asked)]
+        results = [item for item in results if made and made[0] < item[2][0]] or results
+        if len(results) > 1:
+            results = [item for item in results if not _is_cleared(conn, session, *item[2])] or results
+        answered = counting_results(results).get("", (None, 0))[0]
+        asking = answered_call(made, answered) if answered is not None else None
+        return _at(conn, session, asking or next(iter(made), None)), _at(conn, session, answered)
+
+
+def _is_cleared(conn: sqlite3.Connection, session: Session, seq: int, block: int) -> bool:
+    found = whole_record(conn, session.id, seq)
+    result = found.blocks[block] if found else None
+    return isinstance(result, ToolResultBlock) and result.cleared
 
 
 def _at(conn: sqlite3.Connection, session: Session, seq: int | None) -> Record | None:

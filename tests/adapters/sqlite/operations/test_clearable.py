@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given
+from hypothesis import strategies as st
 
 from mcp_compact.adapters.sqlite import operations
 from mcp_compact.compaction.in_memory import apply_clearing_plan, clearable_of, conversation
@@ -17,11 +18,13 @@ from mcp_compact.compaction.request import Surroundings
 from mcp_compact.compaction.snapshot import CallFacts, Reach
 from mcp_compact.compaction.weighing import weigh_records
 from mcp_compact.messages.clearing import ClearedText
+from mcp_compact.messages.ids import ToolUseId
 from mcp_compact.messages.markers import ClearKind
 from mcp_compact.messages.message import Record
+from mcp_compact.messages.valid import valid_turns
 from mcp_compact.messages.weights import CLAUDE
 from mcp_compact.ports.store import Batch, Prepared, SessionFacts, Stamp
-from mcp_compact.testing import Talk, tool_result
+from mcp_compact.testing import Talk, tool_result, turns
 from tests.adapters.sqlite.builders import KEY
 from tests.adapters.sqlite.model import plan_of
 from tests.conversations import live, talks
@@ -173,3 +176,44 @@ def test_a_path_with_a_lone_surrogate_or_a_nul_is_stored(conn: sqlite3.Connectio
     (call,) = calls(stored(conn))
     assert call is not None
     assert call.input.path == "/a\ufffd\ufffdb"
+
+
+@st.composite
+def repeated(draw: st.DrawFn) -> Talk:
+    """Calls and results of a few ids in any number and order, large enough to be cleared."""
+    talk = Talk()
+    talk.user("go")
+    for number in range(draw(st.integers(1, 9))):
+        ids = draw(st.lists(st.sampled_from(["t1", "t2"]), min_size=1, max_size=3))
+        if draw(st.booleans()):
+            blocks = [{"type": "tool_use", "id": name, "name": "Read", "input": {"n": number}} for name in ids]
+            talk.add("assistant", blocks, message_id=f"m{number}")
+        else:
+            talk.add("user", [tool_result(name, f"{number} {LARGE}", is_error=draw(st.booleans())) for name in ids])
+    talk.assistant("done")
+    return talk
+
+
+@given(repeated())
+def test_of_repeated_ids_archive_and_memory_name_the_result_that_the_model_is_shown(talk: Talk) -> None:
+    conn = operations.connect(":memory:")
+    operations.append(conn, KEY, batch_of(talk.records), 1)
+    ours, theirs = stored(conn), clearable_of(conversation(live(talk), CLAUDE, AROUND))
+    assert list(ours.results) == list(theirs.results)
+    shown = {id(block) for turn in valid_turns(turns(talk.records))[0] for block in turn.blocks}
+    results = [(record, at, b) for record in talk.records for at, b in enumerate(record.blocks) if b in record.results]
+    answering = {(record.uuid, at) for record, at, block in results if id(block) in shown}
+    assert {(fact.uuid, fact.block) for fact in ours.results if fact.call is not None} == answering
+
+    # Clearing it brings none of the others back.
+    plan = plan_clearing(ours, MicroRequest(mode=MicroMode.ALL, keep=0), MicroPolicy())
+    operations.commit(conn, KEY, plan, Stamp(1, ("m",)))
+    after = clearable_of(conversation(apply_clearing_plan(live(talk), plan), CLAUDE, AROUND))
+    assert list(stored(conn).results) == list(after.results)
+    assert plan_clearing(stored(conn), MicroRequest(mode=MicroMode.ALL, keep=0), MicroPolicy()).cleared == ()
+    for name in ("t1", "t2"):
+        _, result = operations.call(conn, KEY, ToolUseId(name))
+        of_it = {
+            record.uuid for record, at, block in results if (record.uuid, at) in answering and block.tool_use_id == name
+        }
+        assert not of_it or (result is not None and {result.uuid} == of_it)

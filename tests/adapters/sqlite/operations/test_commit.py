@@ -14,7 +14,8 @@ from mcp_compact.adapters.sqlite import operations
 from mcp_compact.compaction.plan import Cleared, ClearingPlan, MemoryUpdate, ServiceText
 from mcp_compact.compaction.snapshot import Reach, Snapshot
 from mcp_compact.errors import CallerError
-from mcp_compact.messages.ids import MessageUuid
+from mcp_compact.messages.blocks import CLEARED_RESULT
+from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.markers import Clearing, ClearKind, MarkerKind
 from mcp_compact.messages.weights import NOTHING, Weight
 from mcp_compact.ports.store import Batch, Committed, NativeBoundary, SessionKey, SessionRow, Stamp
@@ -357,13 +358,26 @@ def test_the_original_is_the_first_bytes_after_any_sequence(conn):
     )
     clear_all(conn, "m1")
     compact(conn, "b1")
-    operations.append(conn, KEY, batch(record("late", "user", [answer("t", "ORIGINAL-2")])), 2)
+    operations.append(conn, KEY, batch(record("again", "user", [answer("t", CLEARED_RESULT)])), 2)
     clear_all(conn, "m2")
     compact(conn, "b2")
     call, result = operations.call(conn, KEY, original.results[0].tool_use_id)
     assert call is not None
     assert result is not None
     assert (call.uuid, result.uuid, result.body) == ("b", "c", original.body)
+
+
+def test_of_several_results_the_original_is_the_one_that_counts(conn):
+    items = [
+        record("b", "assistant", [use("t", "Bash")]),
+        record("c", "user", [answer("t", "aborted", is_error=True)]),
+        record("d", "assistant", [use("t", "Read")]),
+        record("e", "user", [answer("t", "it ran")]),
+        record("f", "user", [answer("t", "aborted", is_error=True)]),
+    ]
+    operations.append(conn, KEY, batch(*items), 1)
+    made, result = operations.call(conn, KEY, ToolUseId("t"))
+    assert (made and made.uuid, result and result.uuid) == ("d", "e")
 
 
 def test_of_two_results_of_one_call_the_last_can_be_cleared(conn):
