@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from mcp_compact.compaction.policy import (
     RestorePolicy,
     SessionMemoryCompactConfig,
 )
-from mcp_compact.errors import CallerError
+from mcp_compact.places import default_database
 from mcp_compact.presets import NO_PRESET, PRESETS, Preset, contradictions, preset_named
 from mcp_compact.settings_reader import FALSY, SHOWN, TRUTHY, SettingsReader, is_truthy
 from mcp_compact.settings_table import (
@@ -92,29 +91,7 @@ def default_db(environ: Mapping[str, str] | None = None) -> Path:
 
     Raises CallerError where the user has no home and the environment names no data directory.
     """
-    known = os.environ if environ is None else environ
-    match sys.platform:
-        case "win32":
-            base = _absolute(known.get("LOCALAPPDATA")) or _home() / "AppData" / "Local"
-        case "darwin":
-            base = _home() / "Library" / "Application Support"
-        case _:
-            base = _absolute(known.get("XDG_DATA_HOME")) or _home() / ".local" / "share"
-    return base / "mcp-compact" / "archive.db"
-
-
-def _absolute(folder: str | None) -> Path | None:
-    """The folder; None where it is relative: it would be another one in every working directory."""
-    return Path(folder) if folder and Path(folder).is_absolute() else None
-
-
-def _home() -> Path:
-    try:
-        return Path.home()
-    except RuntimeError:
-        raise CallerError(
-            "no_home", "This user has no home directory to keep the archive in.", "Set MCP_COMPACT_DB to a file."
-        ) from None
+    return Path(default_database(environ))
 
 
 def _sm_compact(reader: SettingsReader) -> bool:

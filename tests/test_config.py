@@ -479,11 +479,8 @@ def test_the_archives_place_can_be_asked_for_alone(monkeypatch: pytest.MonkeyPat
 
 
 def test_without_a_home_an_error_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nowhere() -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
     monkeypatch.setattr("sys.platform", "linux")
-    monkeypatch.setattr(Path, "home", nowhere)
+    monkeypatch.setattr("os.path.expanduser", str)
     assert load(XDG_DATA_HOME="/data").db == Path("/data/mcp-compact/archive.db")
     assert load(MCP_COMPACT_DB="/data/a.db").db == Path("/data/a.db")
     with pytest.raises(CompactError, match="MCP_COMPACT_DB"):

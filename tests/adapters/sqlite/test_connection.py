@@ -283,12 +283,13 @@ def test_an_old_archive_gets_the_later_migrations_alone(path):
 
 def test_a_migration_that_fails_leaves_the_version_before(path):
     versions = schema_versions()
-    broken = (*versions, (2, "CREATE TABLE half (x);\nINSERT INTO nowhere VALUES (1);\n"))
+    newest = versions[-1][0]
+    broken = (*versions, (newest + 1, "CREATE TABLE half (x);\nINSERT INTO nowhere VALUES (1);\n"))
     archive_with_records(path)
     conn = sqlite3.connect(path, isolation_level=None)
     with pytest.raises(sqlite3.OperationalError, match="no such table: nowhere"):
         migrate(conn, broken)
-    assert conn.execute("PRAGMA user_version").fetchone() == (1,)
+    assert conn.execute("PRAGMA user_version").fetchone() == (newest,)
     assert conn.execute("SELECT count(*) FROM sqlite_master WHERE name = 'half'").fetchone() == (0,)
     conn.close()
 

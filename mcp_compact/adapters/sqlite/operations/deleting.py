@@ -14,7 +14,7 @@ from mcp_compact.ports.store import SessionKey
 
 TABLES = (
     "call", "result", "media", "marker", "member", "cleared", "ledger", "memory", "pin", "pending", "conflict",
-    "source", "record",
+    "hook_state", "source", "record",
 )  # fmt: skip
 """Everything that has rows of a session; `body` has its own way."""
 _INDEXED = (
@@ -46,6 +46,9 @@ def delete_session(conn: sqlite3.Connection, key: SessionKey) -> int:
         removed = 0
         for table in TABLES:
             removed = conn.execute(f"DELETE FROM {table} WHERE session = ?", (session.id,)).rowcount  # noqa: S608 - our own names
+        conn.execute(
+            "DELETE FROM binding WHERE namespace = ? AND session_id = ?", (session.namespace, session.session_id)
+        )
         conn.execute("DELETE FROM session WHERE id = ?", (session.id,))
         # Nothing may be left that waits: ids without records would wait forever.
         conn.execute(

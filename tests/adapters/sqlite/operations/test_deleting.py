@@ -11,7 +11,7 @@ import pytest
 
 from mcp_compact.adapters.sqlite import operations
 from mcp_compact.adapters.sqlite.connection import ArchiveConnection, check_point
-from mcp_compact.adapters.sqlite.operations import indexing, searchable
+from mcp_compact.adapters.sqlite.operations import hook_state, indexing, searchable
 from mcp_compact.adapters.sqlite.operations.deleting import TABLES
 from mcp_compact.compaction.plan import Cleared, ClearingPlan, MemoryUpdate
 from mcp_compact.compaction.snapshot import Reach
@@ -59,6 +59,7 @@ def fill(conn: sqlite3.Connection, key: SessionKey) -> int:
     )
     operations.register(conn, key, Registered("plan", "", "step 1"), 5)
     operations.put_pending(conn, Pending(f"c {key.session_id}", key, "{}", found.base, 1, 100))
+    hook_state.put_hook_state(conn, key, injection="always use tabs")
     row = operations.session(conn, key)
     assert row is not None
     return row.last_seq

@@ -1,0 +1,118 @@
+"""What a client's hook reads and notes: single statements on a connection, without loading the other operations.
+
+Those cost a process twelve times its bare start, and a hook runs at every prompt. What a hook writes here is
+never more than a row or two; archive and memory are brought up to date by the operations themselves.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+APPLICATION_ID = 0x4D435043
+SCHEMA = 2
+"""The schema that these statements are written for: the newest (a test compares)."""
+BUSY_SECONDS = 2.0
+"""How long a hook waits for another process: its client waits for it."""
+KEPT_MS = 30 * 24 * 3600 * 1000
+"""Bindings of clients that were started longer ago are forgotten."""
+
+
+def open_known(path: str) -> sqlite3.Connection | None:
+    """A connection to an archive of the schema known here; None where it is to be made or brought up to date first.
+
+    Raises sqlite3.Error where the file cannot be read or is no archive.
+    """
+    if not os.path.isfile(path):
+        return None
+    conn = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    try:
+        known = conn.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+        if not known or conn.execute("PRAGMA user_version").fetchone()[0] != SCHEMA:
+            conn.close()
+            return None
+        conn.execute("PRAGMA synchronous=NORMAL")
+        # Check-points are made under a file lock alone, by those who write much.
+        conn.execute("PRAGMA wal_autocheckpoint=0")
+    except BaseException:
+        conn.close()
+        raise
+    return conn
+
+
+def bind(conn: sqlite3.Connection, client: str, session: tuple[str, str], at: tuple[str, str], now_ms: int) -> None:
+    """Note which session (namespace, id) a client's process is at, with its transcript and folder."""
+    conn.execute("BEGIN IMMEDIATE")
+    try:
+        conn.execute("DELETE FROM binding WHERE at_ms < ?", (now_ms - KEPT_MS,))
+        conn.execute("DELETE FROM follower WHERE at_ms < ?", (now_ms - KEPT_MS,))
+        conn.execute(
+            "INSERT INTO binding (client, namespace, session_id, transcript, cwd, at_ms) VALUES (?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (client) DO UPDATE SET namespace = excluded.namespace, session_id = excluded.session_id, "
+            "transcript = excluded.transcript, cwd = excluded.cwd, at_ms = excluded.at_ms",
+            (client, *session, *at, now_ms),
+        )
+        conn.execute("COMMIT")
+    finally:
+        if conn.in_transaction:
+            conn.execute("ROLLBACK")
+
+
+def bound(conn: sqlite3.Connection, client: str) -> tuple[str, str, str, str] | None:
+    """Namespace, session id, transcript and folder of what a client's process is at; None where no hook said so."""
+    row = conn.execute(
+        "SELECT namespace, session_id, transcript, cwd FROM binding WHERE client = ?", (client,)
+    ).fetchone()
+    return (row[0], row[1], row[2], row[3]) if row else None
+
+
+def follow(conn: sqlite3.Connection, client: str, server: str, now_ms: int) -> None:
+    """Note that a server follows the transcript of what a client is at."""
+    conn.execute("INSERT OR REPLACE INTO follower (client, server, at_ms) VALUES (?, ?, ?)", (client, server, now_ms))
+
+
+def follower(conn: sqlite3.Connection, client: str) -> str:
+    """The server's process that follows for a client; empty for none. Whether it still runs is not looked at."""
+    row = conn.execute("SELECT server FROM follower WHERE client = ?", (client,)).fetchone()
+    return str(row[0]) if row else ""
+
+
+def rules_kept(conn: sqlite3.Connection, namespace: str, session_id: str) -> int:
+    """Standing instructions and pins of a session, as the archive knows them."""
+    row = conn.execute(
+        "SELECT (SELECT count(*) FROM ledger l WHERE l.session = s.id AND l.kind = 'instruction') + "
+        "(SELECT count(*) FROM pin p WHERE p.session = s.id AND p.kind = 'instruction') "
+        "FROM session s WHERE s.namespace = ? AND s.session_id = ?",
+        (namespace, session_id),
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def injection(conn: sqlite3.Connection, namespace: str, session_id: str) -> str:
+    """What is ready for the start after a compaction; empty for nothing. It is noted as given."""
+    return _taken(conn, "injection", namespace, session_id, "given = injection, injection = ''")
+
+
+def refinement(conn: sqlite3.Connection, namespace: str, session_id: str) -> str:
+    """What is ready for the next prompt, once; empty for nothing."""
+    return _taken(conn, "refinement", namespace, session_id, "refinement = ''")
+
+
+def _taken(conn: sqlite3.Connection, column: str, namespace: str, session_id: str, then: str) -> str:
+    """A text that is given once. The lock is taken only where there is one: most prompts find none."""
+    find = (
+        f"SELECT h.session, h.{column} FROM hook_state h JOIN session s ON s.id = h.session "  # noqa: S608 - our own columns
+        f"WHERE s.namespace = ? AND s.session_id = ? AND h.{column} <> ''"
+    )
+    if conn.execute(find, (namespace, session_id)).fetchone() is None:
+        return ""
+    conn.execute("BEGIN IMMEDIATE")
+    try:
+        row = conn.execute(find, (namespace, session_id)).fetchone()
+        if row is not None:
+            conn.execute(f"UPDATE hook_state SET {then} WHERE session = ?", (row[0],))  # noqa: S608 - as above
+        conn.execute("COMMIT")
+    finally:
+        if conn.in_transaction:
+            conn.execute("ROLLBACK")
+    return str(row[1]) if row else ""
