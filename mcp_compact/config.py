@@ -28,6 +28,7 @@ from mcp_compact.settings_table import (
     RESTORE_FIGURES,
     SETTINGS,
     SUMMARIZERS,
+    HttpSettings,
     LlmSettings,
     Settings,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "FALSY",
     "SETTINGS",
     "TRUTHY",
+    "HttpSettings",
     "LlmSettings",
     "Settings",
     "default_db",
@@ -76,6 +78,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         hook_entry_points=reader.flag("MCP_COMPACT_HOOK_ENTRY_POINTS", default=True),
         summarizers=_summarizers(reader),
         llm=_llm(reader),
+        http=_http(reader),
         extract=reader.flag("MCP_COMPACT_EXTRACT", default=True),
         auto=reader.flag("MCP_COMPACT_AUTO", default=False),
         log_level=reader.choice("MCP_COMPACT_LOG_LEVEL", ("WARNING", "DEBUG", "INFO", "ERROR", "CRITICAL")),
@@ -202,6 +205,30 @@ def _llm(reader: SettingsReader) -> LlmSettings:
     )
 
 
+def _http(reader: SettingsReader) -> HttpSettings:
+    default, megabyte = HttpSettings(), 1024 * 1024
+    return HttpSettings(
+        host=reader.text("MCP_COMPACT_HTTP_HOST") or default.host,
+        port=reader.number("MCP_COMPACT_HTTP_PORT", default.port),
+        public_url=reader.text("MCP_COMPACT_HTTP_PUBLIC_URL").rstrip("/"),
+        allowed_hosts=_names(reader.text("MCP_COMPACT_HTTP_ALLOWED_HOSTS")),
+        allowed_origins=_names(reader.text("MCP_COMPACT_HTTP_ALLOWED_ORIGINS")),
+        max_body_bytes=reader.number("MCP_COMPACT_HTTP_MAX_BODY_MB", default.max_body_bytes // megabyte) * megabyte,
+        max_connections=reader.number("MCP_COMPACT_HTTP_MAX_CONNECTIONS", default.max_connections),
+        idle_s=reader.number("MCP_COMPACT_HTTP_IDLE_S", default.idle_s),
+        receive_timeout_s=reader.number("MCP_COMPACT_HTTP_RECEIVE_TIMEOUT_S", default.receive_timeout_s),
+        calls_per_minute=reader.number("MCP_COMPACT_HTTP_CALLS_PER_MINUTE", default.calls_per_minute),
+        max_sessions=reader.number("MCP_COMPACT_HTTP_MAX_SESSIONS", default.max_sessions),
+        max_storage_bytes=reader.number("MCP_COMPACT_HTTP_MAX_STORAGE_MB", default.max_storage_bytes // megabyte)
+        * megabyte,
+        max_message_bytes=reader.number("MCP_COMPACT_HTTP_MAX_MESSAGE_MB", default.max_message_bytes // megabyte)
+        * megabyte,
+        jwt_issuer=reader.text("MCP_COMPACT_JWT_ISSUER"),
+        jwt_audience=reader.text("MCP_COMPACT_JWT_AUDIENCE"),
+        jwt_keys_url=reader.text("MCP_COMPACT_JWT_KEYS_URL"),
+    )
+
+
 def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
@@ -260,5 +287,28 @@ def effective(settings: Settings) -> dict[str, object]:
         "MCP_COMPACT_LLM_API_KEY": "set" if settings.llm.api_key else "not set",
         "MCP_COMPACT_LLM_TIMEOUT_S": settings.llm.timeout_s,
         "MCP_COMPACT_LLM_MAX_TOKENS": settings.llm.max_tokens,
+        **_effective_http(settings.http),
         "MCP_COMPACT_LOG_LEVEL": settings.log_level,
+    }
+
+
+def _effective_http(http: HttpSettings) -> dict[str, object]:
+    megabyte = 1024 * 1024
+    return {
+        "MCP_COMPACT_HTTP_HOST": http.host,
+        "MCP_COMPACT_HTTP_PORT": http.port,
+        "MCP_COMPACT_HTTP_PUBLIC_URL": http.public_url or None,
+        "MCP_COMPACT_HTTP_ALLOWED_HOSTS": list(http.allowed_hosts),
+        "MCP_COMPACT_HTTP_ALLOWED_ORIGINS": list(http.allowed_origins),
+        "MCP_COMPACT_HTTP_MAX_BODY_MB": http.max_body_bytes // megabyte,
+        "MCP_COMPACT_HTTP_MAX_CONNECTIONS": http.max_connections,
+        "MCP_COMPACT_HTTP_IDLE_S": http.idle_s,
+        "MCP_COMPACT_HTTP_RECEIVE_TIMEOUT_S": http.receive_timeout_s,
+        "MCP_COMPACT_HTTP_CALLS_PER_MINUTE": http.calls_per_minute,
+        "MCP_COMPACT_HTTP_MAX_SESSIONS": http.max_sessions,
+        "MCP_COMPACT_HTTP_MAX_STORAGE_MB": http.max_storage_bytes // megabyte,
+        "MCP_COMPACT_HTTP_MAX_MESSAGE_MB": http.max_message_bytes // megabyte,
+        "MCP_COMPACT_JWT_ISSUER": http.jwt_issuer or None,
+        "MCP_COMPACT_JWT_AUDIENCE": http.jwt_audience or None,
+        "MCP_COMPACT_JWT_KEYS_URL": http.jwt_keys_url or None,
     }

@@ -78,6 +78,30 @@ class LlmSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """How the server stands on a network, and what each tenant may use there."""
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    public_url: str = ""
+    """What clients call it, where a proxy stands before it."""
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+    max_body_bytes: int = 16 * 1024 * 1024
+    max_connections: int = 1_000
+    idle_s: int = 1_800
+    receive_timeout_s: int = 30
+    """For a request's headers, and again for its body."""
+    calls_per_minute: int = 6_000
+    max_sessions: int = 10_000
+    max_storage_bytes: int = 10 * 1024 * 1024 * 1024
+    max_message_bytes: int = 32 * 1024 * 1024
+    jwt_issuer: str = ""
+    jwt_audience: str = ""
+    jwt_keys_url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """What the environment says, checked. `warnings` tells what was ignored and why."""
 
@@ -98,6 +122,7 @@ class Settings:
     summarizers: tuple[str, ...] = ("agent",)
     """Who is asked for a summary, in this order."""
     llm: LlmSettings = field(default_factory=LlmSettings)
+    http: HttpSettings = field(default_factory=HttpSettings)
     extract: bool = True
     """Does the server bring session memory up to date in the background?"""
     auto: bool = False
@@ -217,5 +242,31 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("MCP_COMPACT_LLM_TIMEOUT_S", "seconds", "120", "Limit for a summary with all its tries."),
     Setting("MCP_COMPACT_LLM_MAX_TOKENS", "tokens", "12000", "What it may write at most."),
+    Setting("MCP_COMPACT_HTTP_HOST", "address", "127.0.0.1", "Where a server on HTTP or SSE listens."),
+    Setting("MCP_COMPACT_HTTP_PORT", "port", "8765", "And at which port."),
+    Setting("MCP_COMPACT_HTTP_PUBLIC_URL", "address", "", "What clients call it, where a proxy stands before it."),
+    Setting(
+        "MCP_COMPACT_HTTP_ALLOWED_HOSTS",
+        "names",
+        "this machine's own, where it listens there",
+        "Host headers that are answered besides, as `name` or `name:port`, separated by commas.",
+    ),
+    Setting(
+        "MCP_COMPACT_HTTP_ALLOWED_ORIGINS",
+        "origins",
+        "pages of this machine",
+        "Web pages that may call it, e.g. `https://app.example`.",
+    ),
+    Setting("MCP_COMPACT_HTTP_MAX_BODY_MB", "megabytes", "16", "Largest request."),
+    Setting("MCP_COMPACT_HTTP_MAX_CONNECTIONS", "sessions", "1000", "MCP sessions open at once."),
+    Setting("MCP_COMPACT_HTTP_IDLE_S", "seconds", "1800", "An MCP session that is silent for so long is closed."),
+    Setting("MCP_COMPACT_HTTP_RECEIVE_TIMEOUT_S", "seconds", "30", "For a request's headers, and again for its body."),
+    Setting("MCP_COMPACT_HTTP_CALLS_PER_MINUTE", "requests", "6000", "Of one tenant over the network."),
+    Setting("MCP_COMPACT_HTTP_MAX_SESSIONS", "sessions", "10000", "That one tenant may store."),
+    Setting("MCP_COMPACT_HTTP_MAX_STORAGE_MB", "megabytes", "10240", "That one tenant may store."),
+    Setting("MCP_COMPACT_HTTP_MAX_MESSAGE_MB", "megabytes", "32", "Largest message that one tenant may store."),
+    Setting("MCP_COMPACT_JWT_ISSUER", "address", "", "Accept the signed tokens of this authorization server."),
+    Setting("MCP_COMPACT_JWT_AUDIENCE", "text", "the server's own address", "Whom they must be meant for."),
+    Setting("MCP_COMPACT_JWT_KEYS_URL", "address", "", "Where that server publishes its keys (JWKS)."),
     Setting("MCP_COMPACT_LOG_LEVEL", "level", "WARNING", "What is logged to stderr."),
 )
