@@ -97,7 +97,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     for add in (
         *(_demo, _compact, _serve, _import, _status, _sessions, _search, _memory, _undo, _resume),
-        *(_config, _doctor),
+        *(_install, _uninstall, _statusline, _config, _doctor),
     ):
         add(commands)
     return parser
@@ -207,6 +207,30 @@ def _resume(commands: Subparsers[argparse.ArgumentParser]) -> None:
         help="of which client (default: claude-code)",
     )
     parser.add_argument("--cwd", metavar="FOLDER", help="where to go on (default: the session's folder)")
+    _json(parser)
+
+
+def _install(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    parser = _command(commands, "install", "install:run", "put hooks, tools and commands into a coding agent")
+    _client(parser)
+    status_line = parser.add_mutually_exclusive_group()
+    status_line.add_argument(
+        "--statusline", action="store_true", default=None, help="show a status line, also in place of your own"
+    )
+    status_line.add_argument("--no-statusline", dest="statusline", action="store_false", help="leave it alone")
+
+
+def _uninstall(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    _client(_command(commands, "uninstall", "install:run_uninstall", "take what `install` did back out of a client"))
+
+
+def _statusline(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    _command(commands, "statusline", "statusline:run", "print a line for Claude Code's status line, which starts this")
+
+
+def _client(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("client", choices=("claude-code",), metavar="CLIENT", help="claude-code")
+    parser.add_argument("--dry-run", action="store_true", help="show what would change, change nothing")
     _json(parser)
 
 

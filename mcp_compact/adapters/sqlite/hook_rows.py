@@ -88,6 +88,15 @@ def rules_kept(conn: sqlite3.Connection, namespace: str, session_id: str) -> int
     return int(row[0]) if row else 0
 
 
+def last_compaction(conn: sqlite3.Connection, namespace: str, session_id: str) -> tuple[int, int]:
+    """How often a session was compacted, and when last (milliseconds since 1970; 0 for never)."""
+    row = conn.execute(
+        "SELECT compactions, last_compaction_ms FROM session WHERE namespace = ? AND session_id = ?",
+        (namespace, session_id),
+    ).fetchone()
+    return (int(row[0]), int(row[1] or 0)) if row else (0, 0)
+
+
 def injection(conn: sqlite3.Connection, namespace: str, session_id: str) -> str:
     """What is ready for the start after a compaction; empty for nothing. It is noted as given."""
     return _taken(conn, "injection", namespace, session_id, "given = injection, injection = ''")

@@ -1,0 +1,174 @@
+"""`mcp-compact install CLIENT` and `uninstall CLIENT`: what will change is shown, tested, then done."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mcp_compact.cli import install_claude
+from mcp_compact.cli.install_check import Check, client_check, hook_check, server_check
+from mcp_compact.cli.install_entries import Wanted
+from mcp_compact.cli.install_files import Change, changes_back, changes_for, install, uninstall
+from mcp_compact.cli.install_program import this_program
+from mcp_compact.cli.install_record import Record, record_of
+from mcp_compact.cli.output import print_json
+from mcp_compact.cli.terminal import Terminal, terminal
+from mcp_compact.cli.text import count, shown
+from mcp_compact.errors import CallerError, ServerError
+
+CLIENTS = ("claude-code",)
+MARKS = {"made": ("+", "32"), "changed": ("~", "33"), "removed": ("-", "31"), "same": ("=", "2")}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that an installation would do."""
+
+    client: str
+    folder: Path
+    record: Record
+    changes: list[Change]
+    wanted: Sequence[Wanted] = ()
+    checks: Sequence[Callable[[], Check]] = ()
+    notes: Sequence[str] = ()
+    copies: list[Path] = field(default_factory=list)
+
+    @property
+    def changed(self) -> list[Change]:
+        return [change for change in self.changes if change.what != "same"]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Install for a client."""
+    plan = _claude(statusline=arguments.statusline)
+    if not arguments.json:
+        _show(plan, terminal())
+    checks = [] if arguments.dry_run else _tested(plan, quiet=arguments.json)
+    if not arguments.dry_run:
+        install(plan.changes, plan.wanted, plan.record)
+    if arguments.json:
+        print_json(_as_json(plan, "install", dry_run=arguments.dry_run, checks=checks))
+    else:
+        _say_installed(plan, dry_run=arguments.dry_run)
+    return 0
+
+
+def run_uninstall(arguments: argparse.Namespace) -> int:
+    """Take an installation back."""
+    folder = install_claude.folder()
+    record = record_of(arguments.client, folder)
+    plan = Plan(arguments.client, folder, record, changes_back(record))
+    if not arguments.json:
+        _show(plan, terminal())
+    if not arguments.dry_run:
+        plan.copies.extend(uninstall(plan.changes, record))
+    if arguments.json:
+        print_json(_as_json(plan, "uninstall", dry_run=arguments.dry_run, checks=[]))
+    else:
+        _say_uninstalled(plan, dry_run=arguments.dry_run)
+    return 0
+
+
+def _claude(*, statusline: bool | None) -> Plan:
+    folder, program = install_claude.folder(), this_program()
+    record = record_of(install_claude.CLIENT, folder)
+    wanted = install_claude.wanted(folder, program, record, statusline=statusline)
+    return Plan(
+        install_claude.CLIENT,
+        folder,
+        record,
+        changes_for(wanted, record),
+        wanted,
+        (
+            lambda: client_check("claude", install_claude.NEEDS),
+            lambda: server_check([*program.words, "serve", "--profile", "agent"], program.env),
+            lambda: hook_check(program.shell("hook"), _probe()),
+        ),
+        tuple(install_claude.notes(folder, wanted, statusline=statusline)),
+    )
+
+
+def _probe() -> dict[str, object]:
+    """What a client tells a hook at the start of a session that has no transcript yet."""
+    return {
+        "session_id": "00000000-0000-4000-8000-000000000000",
+        "transcript_path": "no-transcript-yet.jsonl",
+        "hook_event_name": "SessionStart",
+        "source": "startup",
+    }
+
+
+def _tested(plan: Plan, *, quiet: bool) -> list[Check]:
+    """All tests, before anything is written. Raises where one failed."""
+    screen, checks = terminal(), []
+    for test in plan.checks:
+        check = test()
+        checks.append(check)
+        if not quiet:
+            mark = {True: ("ok", "32"), False: ("FAILED", "31"), None: ("note", "33")}[check.ok]
+            print(f"  {screen.paint(f'{mark[0]:<6}', mark[1])} {check.name}: {check.text}", flush=True)
+        if check.ok is False:
+            kind = CallerError if check.name == "client" else ServerError
+            raise kind(f"{check.name}_failed", f"The {check.name} cannot be used: {check.text}. Nothing was changed.",
+                       "`mcp-compact doctor` looks at the rest of the installation.")  # fmt: skip
+    return checks
+
+
+# ---------------------------------------------------------------- what is said
+
+
+def _show(plan: Plan, screen: Terminal) -> None:
+    print(screen.bold(f"{plan.client} in {shown(str(plan.folder))}"))
+    for change in plan.changes:
+        sign, code = MARKS[change.what]
+        only = f" (only {', '.join(change.entries)})" if change.entries else ""
+        note = f": {change.note}" if change.note else ""
+        line = f"  {screen.paint(sign, code)} {change.what:<7} {shown(str(change.path))}{only}{note}"
+        print(line)
+    for note in plan.notes:
+        print(f"  {note}")
+
+
+def _say_installed(plan: Plan, *, dry_run: bool) -> None:
+    done = count(len(plan.changed), "file")
+    if dry_run:
+        print(f"\nThat would change {done}. Nothing was changed." if plan.changed else "\nNothing would change.")
+    elif not plan.changed:
+        print("\nInstalled already: nothing was changed.")
+    else:
+        print(
+            f"\nInstalled: {done} changed. Start a new session of the client; `/mcp-compact status` shows what is kept."
+        )
+        print(f"`mcp-compact uninstall {plan.client}` takes it back. The record is kept in {plan.record.home}.")
+
+
+def _say_uninstalled(plan: Plan, *, dry_run: bool) -> None:
+    if not plan.record.files and not plan.changes:
+        print("\nIt is not installed there: nothing was changed.")
+    elif dry_run:
+        print("\nNothing was changed.")
+    else:
+        print(f"\nTaken back: {count(len(plan.changed), 'file')} changed. The archive stays where it is.")
+    for copy in plan.copies:
+        print(f"A changed file was copied to {copy}")
+
+
+def _as_json(plan: Plan, action: str, *, dry_run: bool, checks: Sequence[Check]) -> dict[str, object]:
+    changes = [
+        {"path": change.path, "what": change.what, "entries": change.entries, "note": change.note}
+        for change in plan.changes
+    ]
+    return {
+        "client": plan.client,
+        "action": action,
+        "dry_run": dry_run,
+        "folder": plan.folder,
+        "changed": bool(plan.changed) and not dry_run,
+        "changes": changes,
+        "checks": checks,
+        "notes": plan.notes,
+        "copies": plan.copies,
+        "record": plan.record.home,
+    }

@@ -1,0 +1,109 @@
+"""Claude Code: a plugin in its folder of skills, and an entry for the status line in its settings.
+
+A folder `skills/NAME` with a plugin manifest is loaded as the plugin `NAME@skills-dir` in every session, headless ones
+too, with no marketplace and no entry anywhere: so nothing of the user's is edited, and to remove it is to remove the
+folder. A marketplace needs the client itself to copy the plugin into its cache, and entries in `~/.claude.json` would
+race with the client, which rewrites that file as it runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mcp_compact import __version__
+from mcp_compact.cli.clients import NAME
+from mcp_compact.cli.environment import value_of
+from mcp_compact.cli.install_entries import Entries, JsonEntry, OwnFile, Wanted
+from mcp_compact.cli.install_files import with_previous
+from mcp_compact.cli.install_json import value_at
+from mcp_compact.cli.install_program import Program, manifests
+from mcp_compact.cli.install_record import Record
+from mcp_compact.errors import CallerError
+
+CLIENT = "claude-code"
+NEEDS = (2, 1, 157)
+"""The first version that loads plugins from its folder of skills."""
+
+STATUS_LINE = ("statusLine",)
+MCP, HOOKS, PLUGIN = ".mcp.json", "hooks/hooks.json", ".claude-plugin/plugin.json"
+
+
+def folder() -> Path:
+    """The client's own folder of settings."""
+    named = value_of("CLAUDE_CONFIG_DIR")
+    return Path(named).expanduser().absolute() if named else Path.home() / ".claude"
+
+
+def wanted(home: Path, program: Program, record: Record, *, statusline: bool | None) -> list[Wanted]:
+    """What belongs into the client's folder. `statusline`: None adds one where the person has none."""
+    plugin = home / "skills" / NAME
+    if plugin.is_symlink():
+        raise CallerError("not_ours", f"{plugin} is a link. Nothing was changed.", "Move it away, then try again.")
+    files: list[Wanted] = list(_plugin_files(plugin, program))
+    if statusline is not False:
+        settings = home / "settings.json"
+        entry = with_previous(JsonEntry(STATUS_LINE, _status_line(program)), settings, record)
+        if statusline or entry.previous is None:
+            files.append(Entries(settings, (entry,)))
+    return files
+
+
+def notes(home: Path, planned: list[Wanted], *, statusline: bool | None) -> Iterator[str]:
+    """What the person should know beside the changes."""
+    if statusline is None and not any(isinstance(item, Entries) for item in planned):
+        yield "You have a status line of your own; it stays. --statusline puts ours in its place."
+    if _has_server(home):
+        yield f"An MCP server named {NAME} is there already, beside the plugin's. Remove it: claude mcp remove {NAME}"
+
+
+def _plugin_files(plugin: Path, program: Program) -> Iterator[OwnFile]:
+    shipped = manifests(CLIENT)
+    for path in sorted(path for path in shipped.rglob("*") if path.is_file()):
+        name = path.relative_to(shipped).as_posix()
+        content = path.read_bytes()
+        match name:
+            case ".mcp.json":
+                content = _json(_servers(json.loads(content), program))
+            case "hooks/hooks.json":
+                content = _json(_hooks(json.loads(content), program))
+            case ".claude-plugin/plugin.json":
+                content = _json({**json.loads(content), "version": __version__})
+        yield OwnFile(plugin / name, content, executable=name.startswith("bin/"))
+    yield OwnFile(plugin / "bin" / NAME, program.script().encode(), executable=True)
+
+
+def _servers(data: Any, program: Program) -> Any:  # noqa: ANN401 (JSON)
+    server = data["mcpServers"][NAME]
+    server["args"] = [*program.words[1:], *server["args"]]
+    server["command"] = program.words[0]
+    if program.env:
+        server["env"] = program.env
+    return data
+
+
+def _hooks(data: Any, program: Program) -> Any:  # noqa: ANN401 (JSON)
+    for groups in data["hooks"].values():
+        for hook in (hook for group in groups for hook in group["hooks"]):
+            hook["command"] = program.shell(*hook["command"].split()[1:])
+    return data
+
+
+def _status_line(program: Program) -> dict[str, object]:
+    return {"type": "command", "command": program.shell("statusline"), "padding": 0}
+
+
+def _json(data: object) -> bytes:
+    return (json.dumps(data, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def _has_server(home: Path) -> bool:
+    """Whether the person added the server by hand. The file is the client's own; what cannot be read is no matter."""
+    place = home / ".claude.json" if value_of("CLAUDE_CONFIG_DIR") else Path.home() / ".claude.json"
+    try:
+        servers = value_at(place.read_text(encoding="utf-8"), ("mcpServers",))
+    except (OSError, ValueError, CallerError):
+        return False
+    return isinstance(servers, dict) and NAME in servers
