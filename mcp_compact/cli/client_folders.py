@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -69,13 +70,22 @@ def claude_transcripts(cwd: Path, beginning: str) -> list[Path]:
     ]
 
 
-def codex_sessions() -> Path:
-    """The folder of Codex's sessions."""
+def codex_home() -> Path:
+    """The folder of Codex's settings and sessions."""
     named = value_of("CODEX_HOME")
-    return (Path(named).expanduser() if named else home() / ".codex") / "sessions"
+    return Path(named).expanduser() if named else home() / ".codex"
+
+
+def codex_provider() -> str:
+    """The model provider that Codex is set to; empty for its own. A file that cannot be read names none."""
+    try:
+        found = tomllib.loads((codex_home() / "config.toml").read_text(encoding="utf-8")).get("model_provider")
+    except (OSError, ValueError):
+        return ""
+    return found if isinstance(found, str) else ""
 
 
 def codex_rollout(session_id: str, now_ms: int) -> Path:
     """Where Codex keeps a session that begins now: by year, month and day."""
     at = datetime.fromtimestamp(now_ms / 1000, UTC)
-    return codex_sessions() / f"{at:%Y/%m/%d}" / f"rollout-{at:%Y-%m-%dT%H-%M-%S}-{session_id}{SUFFIX}"
+    return codex_home() / "sessions" / f"{at:%Y/%m/%d}" / f"rollout-{at:%Y-%m-%dT%H-%M-%S}-{session_id}{SUFFIX}"

@@ -13,7 +13,7 @@ from typing import Any
 
 from mcp_compact.cli.account import warning_lines
 from mcp_compact.cli.archive import ask, here
-from mcp_compact.cli.client_folders import claude_project, codex_rollout
+from mcp_compact.cli.client_folders import claude_project, codex_provider, codex_rollout
 from mcp_compact.cli.named import found_session
 from mcp_compact.cli.output import print_json
 from mcp_compact.cli.text import shown, tokens
@@ -92,10 +92,11 @@ def _file(
 ) -> tuple[list[dict[str, Any]], Path]:
     """The new session's objects in the client's own form, and where the client keeps them."""
     if format_name == CODEX:
-        from mcp_compact.transcripts.codex_out import session_items
+        from mcp_compact.transcripts.codex_out import OPENAI, session_items
 
         now_ms = service.deps.clock.now_ms()
-        return list(session_items(context.turns, context.facts, new_id, now_ms)), codex_rollout(new_id, now_ms)
+        items = session_items(context.turns, context.facts, new_id, now_ms, codex_provider() or OPENAI)
+        return list(items), codex_rollout(new_id, now_ms)
     from mcp_compact.messages.ids import MessageUuid
     from mcp_compact.transcripts.claude_code_out import NewSession, session_entries
 

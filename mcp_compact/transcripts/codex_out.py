@@ -17,10 +17,17 @@ from mcp_compact.messages.valid import Turn
 from mcp_compact.transcripts.facts import SessionFacts
 
 ORIGINATOR = "mcp-compact"
+OPENAI = "openai"
+"""Codex's own model provider."""
 
 
-def session_items(turns: Sequence[Turn], facts: SessionFacts, session_id: str, at_ms: int) -> Iterator[dict[str, Any]]:
-    """The objects of a whole rollout that begins now: its head, then each turn's items and events."""
+def session_items(
+    turns: Sequence[Turn], facts: SessionFacts, session_id: str, at_ms: int, provider: str = OPENAI
+) -> Iterator[dict[str, Any]]:
+    """The objects of a whole rollout that begins now: its head, then each turn's items and events.
+
+    Codex refuses a session of another model provider (by its name in Codex's settings) than the one in use.
+    """
     at = format_time(at_ms)
     head = {
         "id": session_id,
@@ -31,7 +38,7 @@ def session_items(turns: Sequence[Turn], facts: SessionFacts, session_id: str, a
         "cli_version": "0.0.0",
         "source": "cli",
         "thread_source": "user",
-        "model_provider": "openai",
+        "model_provider": provider,
     }
     yield {"timestamp": at, "type": "session_meta", "payload": clean(head)}
     for turn in turns:
