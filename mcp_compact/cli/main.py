@@ -96,8 +96,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     for add in (
-        *(_demo, _compact, _serve, _import, _status, _sessions, _search, _memory, _undo, _resume),
-        *(_install, _uninstall, _statusline, _config, _doctor),
+        *(_demo, _compact, _serve, _import, _status, _sessions, _search, _memory, _undo, _resume, _handoff),
+        *(_install, _uninstall, _statusline, _token, _config, _doctor),
     ):
         add(commands)
     return parser
@@ -126,6 +126,13 @@ def _positive(text: str) -> int:
     return number
 
 
+def _port(text: str) -> int:
+    """A port; 0 takes one that is free."""
+    if not text.isascii() or not text.isdigit() or int(text) > 65_535:  # noqa: PLR2004 - as TCP has them
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no port")
+    return int(text)
+
+
 def _demo(commands: Subparsers[argparse.ArgumentParser]) -> None:
     text = "watch a compaction: the real server, a real client, a temporary archive"
     parser = _command(commands, "demo", "demo:run", text)
@@ -147,7 +154,13 @@ def _compact(commands: Subparsers[argparse.ArgumentParser]) -> None:
 
 
 def _serve(commands: Subparsers[argparse.ArgumentParser]) -> None:
-    parser = _command(commands, "serve", "serving:run", "serve MCP over stdin and stdout, for a client to start")
+    parser = _command(
+        commands, "serve", "serving:run", "serve MCP: over stdin and stdout for a client, or on a network"
+    )
+    parser.add_argument("--transport", choices=("stdio", "http", "sse"), default="stdio", help="how (default: stdio)")
+    parser.add_argument("--host", metavar="H", help="where http and sse listen (default: 127.0.0.1)")
+    parser.add_argument("--port", type=_port, metavar="N", help="and at which port (default: 8765)")
+    parser.add_argument("--stateless", action="store_true", help="http: keep no MCP sessions between requests")
     parser.add_argument(
         "--profile", choices=("agent", "core", "full"), default="core", help="which tools (default: core)"
     )
@@ -232,6 +245,31 @@ def _client(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("client", choices=("claude-code",), metavar="CLIENT", help="claude-code")
     parser.add_argument("--dry-run", action="store_true", help="show what would change, change nothing")
     _json(parser)
+
+
+def _handoff(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    text = "a brief for a fresh session: rules, open work, files, git, how to search"
+    parser = _command(commands, "handoff", "handoff:run", text)
+    parser.add_argument("session", nargs="?", default="", metavar="SESSION", help=SESSION_OR_PATH_HELP)
+    parser.add_argument("-o", "--output", metavar="OUT", help="write it to a file")
+    parser.add_argument("--after-clear", action="store_true", help="give it to the project's next session after /clear")
+    _json(parser)
+
+
+def _token(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    parser = _command(commands, "token", "tokens:show", "who may call the server over a network, each as a tenant")
+    kinds = parser.add_subparsers(title="what to do", metavar="ACTION", dest="action", required=True)
+    add = _command(kinds, "add", "tokens:add", "make tokens, each shown this once")
+    add.add_argument("name", nargs="+", metavar="NAME", help="what it is called in lists; its tenant, too")
+    add.add_argument("--namespace", default="", metavar="T", help="the tenant of all of them (local: this user's own)")
+    add.add_argument("--days", type=_positive, metavar="N", help="good for so many days (default: until revoked)")
+    add.add_argument("--count", type=_positive, metavar="N", help="so many of each name, numbered")
+    _json(add)
+    _json(_command(kinds, "list", "tokens:show", "list the tokens and their state"))
+    revoke = _command(kinds, "revoke", "tokens:revoke", "revoke tokens: they open nothing from the next request on")
+    revoke.add_argument("name", nargs="*", metavar="NAME", help="which ones")
+    revoke.add_argument("--namespace", metavar="T", help="or all of a tenant")
+    _json(revoke)
 
 
 def _config(commands: Subparsers[argparse.ArgumentParser]) -> None:
