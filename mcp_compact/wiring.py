@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -16,6 +16,7 @@ from mcp_compact.ports.hooks import Hooks
 from mcp_compact.ports.store import Store
 from mcp_compact.ports.summarizer import Summarizer
 from mcp_compact.ports.tokenizer import Tokenizer
+from mcp_compact.ports.tokens import Tenants
 from mcp_compact.service.deps import Deps
 from mcp_compact.service.extraction import Extractions, Runs
 from mcp_compact.service.service import LOCAL, Service
@@ -44,6 +45,28 @@ async def open_service(
         finally:
             with anyio.CancelScope(shield=True):
                 await extractions.close()
+
+
+@asynccontextmanager
+async def open_tenants(settings: Settings) -> AsyncIterator[Tenants]:
+    """Who may call over a network, from the same archive that `open_service` opens."""
+    async with _shared_store(settings) as shared:
+        from mcp_compact.adapters.sqlite.store import SqliteStore, SqliteTenants  # noqa: PLC0415 - see above
+
+        store = shared.stores[0]
+        assert isinstance(store, SqliteStore)  # noqa: S101 - what _opened put there
+        yield SqliteTenants(store)
+
+
+def tokens_exist(settings: Settings) -> bool:
+    """Was a token ever made? Before a server starts; no archive is made where there is none."""
+    from mcp_compact.adapters.sqlite.operations import connect  # noqa: PLC0415 - see above
+    from mcp_compact.adapters.sqlite.operations.tokens import has_tokens  # noqa: PLC0415 - see above
+
+    if not settings.db.is_file():
+        return False
+    with closing(connect(settings.db)) as conn:
+        return has_tokens(conn)
 
 
 def _hooks(settings: Settings) -> Hooks | None:

@@ -1,16 +1,26 @@
-"""`mcp-compact serve`: the server that clients start, over stdin and stdout."""
+"""`mcp-compact serve`: the server that clients start, over stdin and stdout; or one for many, on a network."""
 
 from __future__ import annotations
 
 import argparse
 import gc
+from dataclasses import replace
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until stdin closes."""
+    """Serve until stdin closes; on a network until told to stop."""
+    from mcp_compact.config import load_settings
     from mcp_compact.server.transports import serve
 
-    code = serve(profile=arguments.profile)
+    settings = load_settings()
+    given = {"host": arguments.host, "port": arguments.port}
+    http = replace(settings.http, **{name: value for name, value in given.items() if value is not None})
+    code = serve(
+        arguments.transport,
+        profile=arguments.profile,
+        settings=replace(settings, http=http),
+        is_stateless=arguments.stateless,
+    )
     # Everything is closed. Collecting the garbage of so many modules takes longer than clients wait.
     gc.freeze()
     return code

@@ -16,26 +16,40 @@ from mcp_compact.errors import CallerError
 from mcp_compact.server.app import CompactServer, build_server
 from mcp_compact.server.stdio import Answers, Requests
 
-TRANSPORTS = ("stdio",)
+TRANSPORTS = ("stdio", "http", "sse")
+"""`http` is the streamable HTTP of MCP; `sse` is deprecated by it and served for older clients."""
 GRACE_S = 4.5
 """How long calls that cannot be stopped (a count in a thread) may go on once the client has left."""
 
 
-def serve(transport: str = "stdio", *, profile: str = "core", settings: Settings | None = None) -> int:
-    """Serve until the client leaves; the exit code. Raises CallerError for a transport that there is not."""
+def serve(
+    transport: str = "stdio",
+    *,
+    profile: str = "core",
+    settings: Settings | None = None,
+    is_stateless: bool = False,
+) -> int:
+    """Serve until the client leaves, over a network until told to stop; the exit code.
+
+    Raises CallerError for a transport that there is not, and where it cannot listen as asked.
+    """
     if transport not in TRANSPORTS:
         raise CallerError(
             "bad_transport", f"There is no transport {transport[:40]!r}.", f"Use {', '.join(TRANSPORTS)}."
         )
-    return serve_stdio(settings, profile=profile)
+    known = settings or load_settings()
+    if transport == "stdio":
+        return serve_stdio(known, profile=profile)
+    from mcp_compact.server.network import serve_network  # noqa: PLC0415 - stdio needs no web server
+
+    _log_to_stderr(known)
+    return serve_network(known, transport, profile=profile, is_stateless=is_stateless)
 
 
 def serve_stdio(settings: Settings | None = None, *, profile: str = "core") -> int:
     """Serve one client over standard input and output until input ends; the exit code."""
     known = settings or load_settings()
-    logging.basicConfig(level=known.log_level, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
-    # At its lower levels it logs the arguments of every operation, the messages among them.
-    logging.getLogger("aiosqlite").setLevel(logging.WARNING)
+    _log_to_stderr(known)
     # What was acknowledged is on disk, so an interrupt may end the process at once; a thread that
     # waits for a line of input could not be ended otherwise.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -45,6 +59,12 @@ def serve_stdio(settings: Settings | None = None, *, profile: str = "core") -> i
         # The client closed its end before it had read everything.
         _leave_soon()
     return 0
+
+
+def _log_to_stderr(settings: Settings) -> None:
+    logging.basicConfig(level=settings.log_level, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    # At its lower levels it logs the arguments of every operation, the messages among them.
+    logging.getLogger("aiosqlite").setLevel(logging.WARNING)
 
 
 async def _stdio(settings: Settings, profile: str) -> None:

@@ -1,0 +1,121 @@
+"""What stands before the SDK's HTTP application: Host and Origin of every route, slow senders, requests a minute."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import anyio
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from mcp_compact.server.tenants import LOOPBACK, NAMESPACE, Rates
+from mcp_compact.settings_table import HttpSettings
+
+WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - named to tell that they are no host's name
+OPEN_PATHS = ("/health",)
+"""Counted for nobody."""
+
+
+def security(http: HttpSettings, host: str, port: int) -> TransportSecuritySettings:
+    """Which Host and Origin headers are answered: this machine's own names, where it listens, and what the owner adds.
+
+    Checked whatever the address that is listened at, so that no web page can reach the server by a name of its own.
+    """
+    names = [*LOOPBACK[:2], "[::1]"]
+    if host not in (*WILDCARDS, *LOOPBACK):
+        names.append(f"[{host}]" if ":" in host else host)
+    own = [name for name in (*names, _host_of(http.public_url)) if name]
+    hosts = [variant for name in own for variant in (name, f"{name}:*")]
+    origins = [f"{scheme}://{name}" for scheme in ("http", "https") for name in hosts]
+    given = [
+        variant for name in http.allowed_hosts for variant in ((name,) if _has_port(name) else (name, f"{name}:*"))
+    ]
+    return TransportSecuritySettings(
+        enable_dns_rebinding_protection=True,
+        allowed_hosts=list(dict.fromkeys([*hosts, f"{host}:{port}", *given])),
+        allowed_origins=list(dict.fromkeys([*origins, *http.allowed_origins])),
+    )
+
+
+def _host_of(url: str) -> str:
+    return url.partition("://")[2].partition("/")[0] if "://" in url else ""
+
+
+def _has_port(name: str) -> bool:
+    return name.rpartition(":")[2].isdigit() and not name.endswith("]")
+
+
+@dataclass(slots=True)
+class HostGuard:
+    """Host and Origin are checked on every route, also on those that the SDK leaves alone."""
+
+    app: ASGIApp
+    settings: TransportSecuritySettings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            refused = await TransportSecurityMiddleware(self.settings).validate_request(Request(scope))
+            if refused is not None:
+                await refused(scope, receive, send)
+                return
+        await self.app(scope, receive, send)
+
+
+@dataclass(slots=True)
+class SlowSenders:
+    """A body that does not come within the limit ends the request: what waits for it holds memory."""
+
+    app: ASGIApp
+    limit_s: float
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] not in ("POST", "PUT", "PATCH"):
+            await self.app(scope, receive, send)
+            return
+        deadline = anyio.current_time() + self.limit_s
+        is_whole = False
+
+        async def in_time() -> Message:
+            nonlocal is_whole
+            if is_whole:
+                # What comes now is the client's leaving, which may take as long as the answer does.
+                return await receive()
+            with anyio.CancelScope(deadline=deadline) as waiting:
+                message = await receive()
+            if waiting.cancelled_caught:
+                is_whole = True
+                return {"type": "http.disconnect"}
+            is_whole = not message.get("more_body", False)
+            return message
+
+        await self.app(scope, in_time, send)
+
+
+@dataclass(slots=True)
+class RateGuard:
+    """Requests a minute of each tenant. Stands inside of the authentication, which names the tenant."""
+
+    app: ASGIApp
+    rates: Rates
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
+            wait_s = self.rates.wait_s(_tenant(scope))
+            if wait_s > 0:
+                body = {"error": "too many requests", "retry_after_s": math.ceil(wait_s)}
+                answer = JSONResponse(body, status_code=429, headers={"Retry-After": str(math.ceil(wait_s))})
+                await answer(scope, receive, send)
+                return
+        await self.app(scope, receive, send)
+
+
+def _tenant(scope: Scope) -> str:
+    user = scope.get("user")
+    if isinstance(user, AuthenticatedUser):
+        return f"tenant {(user.access_token.claims or {}).get(NAMESPACE)}"
+    client = scope.get("client")
+    return f"address {client[0]}" if client else ""

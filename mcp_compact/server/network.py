@@ -1,0 +1,214 @@
+"""Streamable HTTP and SSE: one process, one archive, many clients.
+
+The archive is opened once, however many lifespans the SDK runs over it (SSE runs one a connection).
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import anyio
+import uvicorn
+from mcp.server.auth.settings import AuthSettings
+from pydantic import AnyHttpUrl, ValidationError
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from mcp_compact.config import Settings
+from mcp_compact.errors import CallerError, CompactError
+from mcp_compact.ports.tokens import Tenants
+from mcp_compact.server.app import build_server
+from mcp_compact.server.backend import Place
+from mcp_compact.server.connections import PatientConnection
+from mcp_compact.server.guards import HostGuard, RateGuard, SlowSenders, security
+from mcp_compact.server.tenants import LOOPBACK, Access, Quotas, Rates, Verifier, current_tenant, signed_tokens
+from mcp_compact.service.service import Service
+from mcp_compact.wiring import open_service, open_tenants, system_clock, tokens_exist
+
+HTTP, SSE = "http", "sse"
+HTTP_PATH, SSE_PATH, MESSAGES_PATH, HEALTH_PATH = "/mcp", "/sse", "/messages/", "/health"
+KEEP_ALIVE_S = 5
+GRACE_S = 5
+"""How long answers that are being made may take once the server is told to stop."""
+BACKLOG = 2048
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """How a server stands on the network."""
+
+    transport: str = HTTP
+    profile: str = "core"
+    is_stateless: bool = False
+    """Keeps no MCP sessions: any process behind a balancer can answer any request."""
+    must_authorize: bool = False
+
+
+@dataclass(slots=True)
+class _Opened:
+    """What all connections share, from start to stop."""
+
+    services: list[Service] = field(default_factory=list)
+    tenants: list[Tenants] = field(default_factory=list)
+
+
+def serve_network(settings: Settings, transport: str, *, profile: str, is_stateless: bool) -> int:
+    """Serve until told to stop; the exit code. Raises CallerError where it may not, or cannot, listen as asked."""
+    http = settings.http
+    must_authorize = bool(http.jwt_issuer or http.jwt_keys_url) or tokens_exist(settings)
+    if http.host not in LOOPBACK and not must_authorize:
+        raise CallerError(
+            "needs_auth",
+            f"{http.host} can be reached from other machines, and no token is known.",
+            "Make one first: `mcp-compact token add NAME`; or listen at 127.0.0.1.",
+        )
+    with _listening(http.host, http.port) as listener:
+        port = listener.getsockname()[1]
+        app = network_app(settings, Network(transport, profile, is_stateless, must_authorize), port=port)
+        config = uvicorn.Config(
+            app,
+            http=PatientConnection,
+            ws="none",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=GRACE_S,
+            reset_contextvars=True,
+            backlog=BACKLOG,
+        )
+        path = HTTP_PATH if transport == HTTP else SSE_PATH
+        who = "with a bearer token" if must_authorize else "for this machine only, without a token"
+        sys.stderr.write(f"mcp-compact: MCP at {_own_url(settings, port)}{path}, {who}.\n")
+        sys.stderr.flush()
+        server = uvicorn.Server(config)
+        anyio.run(server.serve, [listener])
+    return 0
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens there, or CallerError `cannot_listen`."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except (OSError, OverflowError) as error:
+        raise CallerError(
+            "cannot_listen", f"{host[:80]} port {port} cannot be listened at: {error}.", "Choose another --port."
+        ) from error
+    return listener
+
+
+def _own_url(settings: Settings, port: int) -> str:
+    host = settings.http.host
+    named = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104 - told, not bound
+    return settings.http.public_url or f"http://{f'[{named}]' if ':' in named else named}:{port}"
+
+
+def network_app(settings: Settings, network: Network, *, port: int) -> Starlette:
+    """The ASGI application: MCP at one path, `/health` beside it, guards around both."""
+    opened = _Opened()
+    http, own_url = settings.http, _own_url(settings, port)
+    access = _access(settings, own_url, opened) if network.must_authorize else None
+
+    @asynccontextmanager
+    async def factory() -> AsyncIterator[Service]:
+        yield opened.services[0]
+
+    server = build_server(
+        settings,
+        profile=network.profile,
+        place=Place(
+            project_only=False,
+            tenant=current_tenant if network.must_authorize else None,
+            quotas=Quotas(http, lambda: opened.tenants[0]),
+        ),
+        factory=factory,
+        access=access,
+    )
+    guard = security(http, http.host, port)
+    if network.transport == SSE:
+        app = server.sse_app(
+            sse_path=SSE_PATH,
+            message_path=MESSAGES_PATH,
+            max_request_body_size=http.max_body_bytes,
+            transport_security=guard,
+        )
+    else:
+        app = server.streamable_http_app(
+            streamable_http_path=HTTP_PATH,
+            stateless_http=network.is_stateless,
+            max_request_body_size=http.max_body_bytes,
+            session_idle_timeout=http.idle_s,
+            max_sessions=http.max_connections,
+            transport_security=guard,
+        )
+    app.router.routes.append(Route(HEALTH_PATH, _health(opened), methods=["GET"]))
+    # The last is the innermost: it stands inside of the authentication, which names the tenant.
+    app.user_middleware.insert(0, Middleware(SlowSenders, limit_s=http.receive_timeout_s))
+    app.user_middleware.insert(0, Middleware(HostGuard, settings=guard))
+    app.user_middleware.append(Middleware(RateGuard, rates=Rates(http.calls_per_minute)))
+    _open_once(app, settings, opened)
+    return app
+
+
+def _access(settings: Settings, own_url: str, opened: _Opened) -> Access:
+    signed = signed_tokens(settings.http, f"{own_url}{HTTP_PATH}")
+    try:
+        auth = AuthSettings(
+            issuer_url=AnyHttpUrl(settings.http.jwt_issuer or own_url),
+            # Without an authorization server there is no metadata that could lead a client to it.
+            resource_server_url=AnyHttpUrl(f"{own_url}{HTTP_PATH}") if signed else None,
+            # The verifier of signed tokens checks whom they are meant for; ours are meant for this server.
+            validate_token_resource=False,
+        )
+    except ValidationError as error:
+        raise CallerError(
+            "bad_jwt_settings",
+            "MCP_COMPACT_JWT_ISSUER or MCP_COMPACT_HTTP_PUBLIC_URL is no http address.",
+            "Write it whole, e.g. https://auth.example.",
+        ) from error
+    return Access(Verifier(lambda: opened.tenants[0], system_clock().now_ms, signed), auth)
+
+
+def _open_once(app: Starlette, settings: Settings, opened: _Opened) -> None:
+    inner = app.router.lifespan_context
+
+    @asynccontextmanager
+    async def lifespan(own: Starlette) -> AsyncIterator[None]:
+        async with (
+            anyio.create_task_group() as tasks,
+            open_tenants(settings) as tenants,
+            open_service(settings, tasks=tasks) as service,
+        ):
+            opened.tenants.append(tenants)
+            opened.services.append(service)
+            async with inner(own):
+                yield
+            opened.services.clear()
+
+    app.router.lifespan_context = lifespan
+
+
+def _health(opened: _Opened) -> Callable[[Request], Awaitable[Response]]:
+    async def health(_: Request) -> Response:
+        """Is the archive answering? Says nothing else, since anybody may ask."""
+        try:
+            await opened.tenants[0].has_tokens()
+        except (CompactError, IndexError):
+            return JSONResponse({"status": "failing"}, status_code=503)
+        return JSONResponse({"status": "ok"})
+
+    return health
