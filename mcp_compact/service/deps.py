@@ -18,12 +18,12 @@ from mcp_compact.ports.hooks import Hooks
 from mcp_compact.ports.store import SessionKey, SessionRow, Store
 from mcp_compact.ports.summarizer import Summarizer
 from mcp_compact.ports.tokenizer import Tokenizer
+from mcp_compact.service.keys import MAX_SESSION_ID
+from mcp_compact.service.keys import session_key as session_key  # noqa: PLC0414 - of the use cases too
 from mcp_compact.service.prepare import best_counter
 
 if TYPE_CHECKING:
     from mcp_compact.service.extraction import Extractions
-
-MAX_SESSION_ID = 200
 
 
 class Settings(Protocol):
@@ -40,6 +40,12 @@ class Settings(Protocol):
 
     @property
     def max_file_bytes(self) -> int: ...
+
+    @property
+    def request_bytes(self) -> int: ...
+
+    @property
+    def request_media(self) -> int: ...
 
     @property
     def warnings(self) -> tuple[str, ...]: ...
@@ -94,15 +100,3 @@ def unknown_session(session_id: str) -> CallerError:
         f"There is no session {session_id[:MAX_SESSION_ID]!r}.",
         "append_messages or import_transcript makes one; `mcp-compact sessions` lists those that exist.",
     )
-
-
-def session_key(namespace: str, session_id: str) -> SessionKey:
-    """A checked key. Ids are opaque: never a path, never part of SQL text."""
-    clean = session_id.strip()
-    if not clean or len(clean) > MAX_SESSION_ID or not clean.isprintable():
-        raise CallerError(
-            "bad_session_id",
-            f"A session id is 1 to {MAX_SESSION_ID} printable characters.",
-            "Pass the session_id that append_messages or import_transcript answered.",
-        )
-    return SessionKey(namespace, clean)

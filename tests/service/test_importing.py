@@ -13,7 +13,7 @@ import pytest
 
 from mcp_compact.config import load_settings
 from mcp_compact.errors import CallerError
-from mcp_compact.service import importing
+from mcp_compact.service import import_batches, importing
 from mcp_compact.service.prepare import prepare
 from mcp_compact.service.service import Service
 from mcp_compact.wiring import open_service
@@ -46,7 +46,7 @@ async def texts(service: Service, session_id: str) -> list[str]:
 async def test_the_size_of_batches_changes_nothing(
     lines: int, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(importing, "BATCH_LINES", lines)
+    monkeypatch.setattr(import_batches, "BATCH_LINES", lines)
     path = tmp_path / "talk.jsonl"
     # A new root in the middle takes everything before it off the branch; a sub-agent's records come in between.
     other = line(90, None, isSidechain=True, agentId="helper")
@@ -61,7 +61,7 @@ async def test_the_size_of_batches_changes_nothing(
 
 
 async def test_a_batch_ends_at_its_bytes_too(service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importing, "BATCH_BYTES", 1)
+    monkeypatch.setattr(import_batches, "BATCH_BYTES", 1)
     path = tmp_path / "talk.jsonl"
     path.write_bytes(talk(5))
     seen: list[int] = []
@@ -72,7 +72,7 @@ async def test_a_batch_ends_at_its_bytes_too(service: Service, tmp_path: Path, m
 async def test_a_boundary_and_its_summary_come_in_one_batch(
     service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(importing, "BATCH_LINES", 5)
+    monkeypatch.setattr(import_batches, "BATCH_LINES", 5)
     boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "b", "logicalParentUuid": "r4"}
     path = tmp_path / "talk.jsonl"
     hooks = b"".join(line(at, None, type="progress", message=None) for at in range(50, 53))
