@@ -15,6 +15,8 @@ DONE, OUR_FAULT, CALLERS_FAULT = 0, 1, 2
 INTERRUPTED, READER_GONE = 130, 141
 """As a shell reports programs that end by an interrupt or a broken pipe."""
 
+MIN_SECONDS, MAX_SECONDS = 0.1, 3600.0
+
 Subparsers = argparse._SubParsersAction  # noqa: SLF001 (argparse gives its type no public name)
 TOKENS_HELP = "tokens that the result may have"
 JSON_HELP = "answer as one JSON object on stdout"
@@ -97,6 +99,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     for add in (
         *(_demo, _compact, _serve, _import, _status, _sessions, _search, _memory, _undo, _resume, _handoff),
+        *(_now, _watch),
         *(_install, _uninstall, _statusline, _token, _config, _doctor),
     ):
         add(commands)
@@ -270,6 +273,35 @@ def _token(commands: Subparsers[argparse.ArgumentParser]) -> None:
     revoke.add_argument("name", nargs="*", metavar="NAME", help="which ones")
     revoke.add_argument("--namespace", metavar="T", help="or all of a tenant")
     _json(revoke)
+
+
+def _now(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    text = "run Claude Code's own compaction of a session, with the lines that must be kept"
+    parser = _command(commands, "now", "now:run", text)
+    parser.add_argument("session", nargs="?", default="", metavar="SESSION", help=SESSION_OR_PATH_HELP)
+    _json(parser)
+
+
+def _watch(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    text = "follow the transcripts of clients without hooks, and import what is new"
+    parser = _command(commands, "watch", "watching:run", text)
+    parser.add_argument(
+        "what", nargs="*", metavar="CLIENT|PATH", help="claude-code, codex, a file or a folder (default: claude-code)"
+    )
+    parser.add_argument("--all", action="store_true", help="of every project, not of this folder alone")
+    parser.add_argument("--every", type=_seconds, default=2.0, metavar="S", help="seconds between looks (default: 2)")
+    parser.add_argument("--once", action="store_true", help="look once and end")
+
+
+def _seconds(text: str) -> float:
+    """Seconds from 0.1 to an hour."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not MIN_SECONDS <= number <= MAX_SECONDS:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no number of seconds from 0.1 to 3600")
+    return number
 
 
 def _config(commands: Subparsers[argparse.ArgumentParser]) -> None:

@@ -82,6 +82,19 @@ class Handoff:
 async def handoff(deps: Deps, key: SessionKey) -> Handoff:
     """The brief of a session, without the state of git. Raises CallerError `unknown_session`, `nothing_to_hand_off`."""
     row = await deps.row(key)
+    messages, facts = await session_facts(deps, key)
+    pins = tuple(pin.text for pin in await deps.store.registered(key) if pin.kind == "instruction")
+    at_ms = max((record.at_ms for record in messages if record.at_ms), default=row.updated_ms)
+    bare = Handoff(key.session_id, row.title, row.cwd, format_time(at_ms), (), (), (), (), "", (), (), "")
+    return _made(facts, pins, files_of(messages), bare)
+
+
+async def session_facts(deps: Deps, key: SessionKey) -> tuple[list[Record], InjectionFacts]:
+    """All messages of a session, and what is to be kept of it: rules of the whole, the rest of its live context.
+
+    Raises CallerError `unknown_session`, `nothing_to_hand_off`.
+    """
+    row = await deps.row(key)
     snapshot = await deps.store.snapshot(key, Reach(1, 0, 1))
     records = await deps.store.records(key, after_seq=0, up_to_seq=row.last_seq, live_only=False)
     messages = [record for record in records if record.is_message]
@@ -93,11 +106,7 @@ async def handoff(deps: Deps, key: SessionKey) -> Handoff:
     make = partial(
         injection_facts, messages, material, session_id=key.session_id, limit_chars=NOTES_CHARS + RULES_CHARS
     )
-    facts = await to_thread.run_sync(make)
-    pins = tuple(pin.text for pin in await deps.store.registered(key) if pin.kind == "instruction")
-    at_ms = max((record.at_ms for record in messages if record.at_ms), default=row.updated_ms)
-    bare = Handoff(key.session_id, row.title, row.cwd, format_time(at_ms), (), (), (), (), "", (), (), "")
-    return _made(facts, pins, files_of(messages), bare)
+    return messages, await to_thread.run_sync(make)
 
 
 def _made(
