@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from mcp_compact.errors import CallerError
+from mcp_compact.transcripts.claude_code_out import project_slug
 
 NAMED_IN_ERRORS = 5
 SHOWN_CHARS = 300
@@ -18,11 +18,6 @@ def default_roots(cwd: Path) -> tuple[Path, ...]:
     except RuntimeError:
         return (cwd,)
     return (cwd, projects / project_slug(cwd))
-
-
-def project_slug(cwd: Path) -> str:
-    """The name that Claude Code gives the folder of a project's transcripts."""
-    return re.sub(r"[^A-Za-z0-9]", "-", str(cwd))
 
 
 def readable_path(text: str, roots: tuple[Path, ...], cwd: Path | None) -> Path:
