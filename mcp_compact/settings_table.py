@@ -127,6 +127,10 @@ class Settings:
     """Does the server bring session memory up to date in the background?"""
     auto: bool = False
     """Does the server compact a loop's session by itself when it is due?"""
+    request_bytes: int = 32_000_000
+    """The largest request that the provider takes."""
+    request_media: int = 100
+    """The most images and documents that it takes in one request."""
     log_level: str = "WARNING"
     warnings: tuple[str, ...] = ()
     historic: tuple[str, ...] = ()
@@ -189,6 +193,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("MCP_COMPACT_MICRO_OLDER_THAN_MINUTES", "minutes", "60", "Age from which results are cleared."),
     Setting("MCP_COMPACT_MICRO_KEEP", "results", "5", "So many newest results stay."),
     Setting("MCP_COMPACT_MICRO_MEDIA_TOKENS", "tokens", "2000", "Media of at least this size may be cleared."),
+    Setting("MCP_COMPACT_REQUEST_MB", "megabytes", "32", "Largest request of the provider: near it, media should go."),
+    Setting("MCP_COMPACT_REQUEST_MEDIA", "images", "100", "The most images and documents in one request."),
     Setting(
         "MCP_COMPACT_MICRO_TRIGGER_TOKENS",
         "tokens",

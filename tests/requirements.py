@@ -16,7 +16,6 @@ LOSS = "not yet: loss audit"
 MASKS = "not yet: masking and forgetting"
 RESOURCES = "not yet: resources, prompts and completion"
 SAMPLING = "not yet: summaries by sampling"
-BYTES = "not yet: bytes of the live context in the status"
 LARGE = "not yet: searching very large archives"
 
 MODEL = "adapters/sqlite/test_against_the_model.py::TestArchive"

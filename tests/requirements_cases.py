@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tests.requirements import (
     BREAKER,
-    BYTES,
     COMMIT,
     CORE,
     CUTS,
@@ -33,6 +32,8 @@ CLEARED = f"{CORE}::test_only_these_results_are_cleared"
 AGAIN = f"{CORE}::test_a_second_and_a_third_run_change_nothing"
 DAMAGED = "transcripts/test_cases.py::test_jsonl_damaged_transcripts"
 READING = "service/test_cases_reading.py"
+REQUEST_BYTES = f"{READING}::test_many_bytes_in_few_tokens_are_told_of_and_clearing_is_offered"
+LIMITS = "service/test_status.py::test_from_four_fifths_of_the_bytes_on_clearing_is_offered"
 
 KINDS: dict[str, tuple[str, ...]] = {
     "PAIR": (VALID, CUTS, "compaction/test_cuts.py::test_adjusting_never_moves_forward_and_leaves_no_pair_split"),
@@ -44,7 +45,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "LOOP": (LOOPS, BREAKER),
     "COUNT": (f"{POLICY}::test_every_threshold_lies_above_zero_and_below_the_window", "messages/test_weights.py::test_base64_is_never_counted_as_text"),
     "TOK": ("adapters/tokenizers/test_tiktoken_backend.py::test_any_text_counts_as_the_encoder_itself_counts_it", "adapters/tokenizers/test_tiktoken_backend.py::test_a_panic_of_the_native_code_ends_in_an_estimate"),
-    "MEDIA": (f"{MICRO}::test_media_inside_results_are_cleared_alone", f"{WRITTEN}::test_no_hidden_thinking_and_no_picture_reaches_the_writer", BYTES),
+    "MEDIA": (f"{MICRO}::test_media_inside_results_are_cleared_alone", f"{WRITTEN}::test_no_hidden_thinking_and_no_picture_reaches_the_writer", LIMITS, REQUEST_BYTES),
     "MICRO": (f"{MICRO}::test_clearing_never_makes_a_context_larger", f"{MICRO}::test_the_newest_results_are_never_cleared"),
     "ARCH": (f"{COMMIT}::test_the_original_is_the_first_bytes_after_any_sequence", MODEL),
     "CHAIN": ("messages/test_branch.py::test_the_walk_ends_and_goes_back_only", MODEL),
@@ -94,7 +95,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "TOK-01": (SUMMARY,),
     "TOK-02": (COUNTED, f"{STDIO}::test_a_huge_text_holds_up_neither_small_calls_nor_the_end_of_the_process"),
     "MEDIA-01": (SUMMARY, f"{WRITTEN}::test_no_hidden_thinking_and_no_picture_reaches_the_writer"),
-    "MEDIA-02": (BYTES,),
+    "MEDIA-02": (REQUEST_BYTES,),
     "MEDIA-03": (AGAIN, f"{CORE}::test_an_old_image_is_cleared_on_demand_and_leaves_a_mark"),
     "MICRO-01": (CLEARED,),
     "MICRO-03": (CLEARED,),

@@ -125,6 +125,8 @@ class MediaFacts:
     tool_use_id: ToolUseId | None = None
     mark_units: int = 0
     """Of the mark that would stand in its place, by the counter of the texts around it."""
+    bytes: int = 0
+    """What it takes in a request: base64 as it stands, or the text of a document; 0 for an address."""
 
 
 @dataclass(frozen=True, slots=True)

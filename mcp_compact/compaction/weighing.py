@@ -21,6 +21,7 @@ from mcp_compact.messages.weights import (
     Weight,
     estimate_all,
     json_text,
+    media_bytes,
     media_tokens,
 )
 
@@ -172,4 +173,13 @@ def _media(record: Record, left: dict[str, Weight]) -> list[MediaFacts]:
 
 def _facts(block: MediaBlock, record: Record, index: int, left: dict[str, Weight]) -> MediaFacts:
     mark = left[media_mark_text(block.kind)].units
-    return MediaFacts(block.kind, record.uuid, record.seq, index, None, media_tokens(block), mark_units=mark)
+    return MediaFacts(
+        block.kind,
+        record.uuid,
+        record.seq,
+        index,
+        None,
+        media_tokens(block),
+        mark_units=mark,
+        bytes=media_bytes(block),
+    )

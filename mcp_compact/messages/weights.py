@@ -234,6 +234,15 @@ def media_tokens(block: MediaBlock) -> int:
     return image_tokens(*size) if size else UNKNOWN_MEDIA_TOKENS
 
 
+def media_bytes(block: MediaBlock) -> int:
+    """What an image or document takes in a request: base64 as it stands, or its text; 0 for an address or a file."""
+    if block.data:
+        return len(block.data)
+    inner = _document_parts(block)
+    texts = sum(len(part.text.encode("utf-8", "surrogatepass")) for part in inner if isinstance(part, TextBlock))
+    return texts + sum(media_bytes(part) for part in inner if isinstance(part, MediaBlock))
+
+
 def _document_parts(block: MediaBlock) -> tuple[Block, ...]:
     """What a document holds in plain sight: a text, or blocks; nothing for a file."""
     match block.raw.get("source"):

@@ -167,6 +167,14 @@ class SessionRow:
 
 
 @dataclass(frozen=True, slots=True)
+class LiveMedia:
+    """Images and documents of a live context: how many, and what they take in a request, in bytes."""
+
+    count: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class LivePage:
     """Live records in order with their bodies, and the clearings that apply to them."""
 
@@ -279,6 +287,8 @@ class Store(Protocol):
     async def clearable(self, key: SessionKey) -> Clearable | None:
         """Uncleared results and media of the live context, old to new, and the newest answer; None: no session."""
         ...
+
+    async def live_media(self, key: SessionKey) -> LiveMedia: ...
 
     async def records(self, key: SessionKey, *, after_seq: int, up_to_seq: int, live_only: bool) -> list[Record]: ...
 

@@ -50,6 +50,12 @@ class Status:
     """Do automatic compactions pause, since too many in a row came to nothing?"""
     snippable_tokens: int | None = None
     """What snipping failed calls and outdated reads would free; None where it was not asked for."""
+    bytes: int = 0
+    """About what the live messages take in a request: media to the byte, texts by their tokens."""
+    media_count: int = 0
+    media_bytes: int = 0
+    next: str = ""
+    """What to do where a limit of the provider is near that tokens do not tell."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,27 +11,38 @@ from mcp_compact.messages.codec import format_time
 from mcp_compact.messages.ids import ToolUseId
 from mcp_compact.messages.live import LiveContext
 from mcp_compact.messages.message import Record
-from mcp_compact.messages.weights import Family, Weight, countable
-from mcp_compact.ports.store import SessionKey, SessionRow
+from mcp_compact.messages.weights import UNITS_PER_TOKEN, Family, Weight, countable
+from mcp_compact.ports.store import LiveMedia, SessionKey, SessionRow
 from mcp_compact.service.breaker import is_open
-from mcp_compact.service.deps import Deps, family
+from mcp_compact.service.deps import Deps, Settings, family
 from mcp_compact.service.reading import load_live
 from mcp_compact.service.results import Picture, SessionLine, Slice, Status
 
+BYTES_PER_TOKEN = 4
+"""Of text as JSON: 3.0 to 4.1 in real sessions. Where size matters, media weigh by far the most."""
+NEAR_PERCENT = 80
+"""From this share of a provider's limit on, clearing is offered."""
+CLEAR_MEDIA = (
+    "Call microcompact_tool_results with media=all: all but the newest leave, and get_original gives each back."
+)
+OF_CLIENT = "This client keeps its own history: its own /compact takes them out."
+
 
 async def status_of(deps: Deps, key: SessionKey) -> Status:
-    """A session's level and counters. One row is read, and the memory's size."""
+    """A session's level and counters. One row is read, the memory, and a narrow row of each image and document."""
     row = await deps.row(key)
     memory = await deps.store.memory(key)
-    return describe(deps, row, memory.text if memory else "")
+    media = await deps.store.live_media(key) if row.live_weight.media else LiveMedia()
+    return describe(deps, row, memory.text if memory else "", media)
 
 
-def describe(deps: Deps, row: SessionRow, memory_text: str) -> Status:
-    """The status that a session's row tells."""
+def describe(deps: Deps, row: SessionRow, memory_text: str, media: LiveMedia) -> Status:
+    """The status that a session's row and its media tell."""
     kind, ladder = family(row), deps.ladder(row)
     message_tokens = kind.tokens(row.live_weight)
     tokens = used_tokens(row, kind)
     covered = row.memory_mark_seq or 0
+    size = media.bytes + row.live_weight.units * BYTES_PER_TOKEN // UNITS_PER_TOKEN
     return Status(
         session_id=row.key.session_id,
         owner=row.owner,
@@ -63,7 +74,25 @@ def describe(deps: Deps, row: SessionRow, memory_text: str) -> Status:
         auto_failures=row.auto_failures,
         breaker_open=is_open(row),
         warnings=_warnings(deps, kind, window_known=ladder.known),
+        bytes=size,
+        media_count=media.count,
+        media_bytes=media.bytes,
+        next=_near_a_limit(deps.settings, row, size, media),
     )
+
+
+def _near_a_limit(settings: Settings, row: SessionRow, size: int, media: LiveMedia) -> str:
+    """What to do where the provider would soon refuse the request whatever its tokens; empty where it would not.
+
+    One image is always left by clearing, so a single one is nothing that clearing could help with.
+    """
+    full = 100 * size >= NEAR_PERCENT * settings.request_bytes
+    many = 100 * media.count >= NEAR_PERCENT * settings.request_media
+    if media.count < 2 or not (full or many):  # noqa: PLR2004 - see above
+        return ""
+    held = f"{media.count} images and documents of {media.bytes / 1e6:.1f} MB are in the context"
+    limits = f"providers take {settings.request_media} and about {settings.request_bytes // 1_000_000} MB in a request"
+    return f"{held}; {limits}. {OF_CLIENT if row.owner == 'client' else CLEAR_MEDIA}"
 
 
 def used_tokens(row: SessionRow, kind: Family) -> int:

@@ -24,6 +24,7 @@ from mcp_compact.messages.weights import (
     estimate_units,
     family_of,
     image_tokens,
+    media_bytes,
     media_tokens,
     weigh,
 )
@@ -184,3 +185,21 @@ def test_the_counter_is_asked_once_for_all_messages() -> None:
     weights = weigh([parse_content("a"), (), parse_content(["b", "c"])], count)
     assert asked == [["a", "b", "c"]]
     assert [weight.units for weight in weights] == [10, 0, 20]
+
+
+@pytest.mark.parametrize(
+    ("block", "size"),
+    [
+        ({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0K" * 9}}, 72),
+        ({"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}, 0),
+        ({"type": "image", "source": {"type": "file", "file_id": "f1"}}, 0),
+        ({"type": "image"}, 0),
+        ({"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBE"}}, 4),
+        ({"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "ab\u00e9\ud83d"}}, 7),
+        ({"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "abc"}]}}, 3),
+    ],
+)
+def test_media_take_their_base64_or_their_text_in_a_request(block: dict[str, Any], size: int) -> None:
+    parsed = parse_block(block)
+    assert isinstance(parsed, MediaBlock)
+    assert media_bytes(parsed) == size

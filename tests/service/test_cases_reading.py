@@ -10,9 +10,11 @@ import anyio
 import pytest
 
 from mcp_compact.compaction.micro import MicroRequest
+from mcp_compact.ports.store import SessionFacts
 from mcp_compact.service.jobs import CompactCall
+from mcp_compact.service.reading import live_messages
 from tests.problems import problems
-from tests.service.test_cases_summary import CaseOf, Writer, archive, blocks_of, case_of, opened, padded
+from tests.service.test_cases_summary import KEY, CaseOf, Writer, archive, blocks_of, case_of, opened, padded
 from tests.service.test_every_transcript import everything
 
 __all__ = ["case_of"]
@@ -50,6 +52,29 @@ async def test_an_empty_session_is_answered_by_every_verb_and_nothing_is_written
         assert (await service.boundaries("s")).boundaries == ()
         status = await service.status("s", detail=True)
         assert (status.archived_records, status.compactions) == (0, 0)
+
+
+@pytest.mark.parametrize("name", ["MEDIA-02"])
+async def test_many_bytes_in_few_tokens_are_told_of_and_clearing_is_offered(
+    case_of: CaseOf, name: str, tmp_path: Path
+) -> None:
+    case = case_of(name)
+    async with opened(tmp_path, Writer([])) as service:
+        window = case["context_window"]
+        before = (await service.append_messages(case["messages"], "s", SessionFacts(context_window=window))).status
+        sent = len(json.dumps(await live_messages(service.deps, KEY)))
+        assert (before.level, before.media_count) == ("ok", 42)
+        assert 0.99 * sent < before.media_bytes <= before.bytes < 1.01 * sent
+        assert "media=all" in before.next
+        assert "42 images and documents of 33.6 MB" in before.next
+
+        await service.microcompact("s", MicroRequest(all_media=True))
+        after = await service.status("s")
+        assert (after.media_count, after.media_bytes, after.next) == (1, before.media_bytes // 42, "")
+        await service.undo("s")
+        undone = await service.status("s")
+        assert (undone.media_count, undone.bytes, undone.next) == (before.media_count, before.bytes, before.next)
+        assert await archive(service) == case["messages"]
 
 
 @pytest.mark.parametrize("name", ["BOUND-01"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mcp_compact.compaction.snapshot import MediaFacts
@@ -11,7 +12,7 @@ from mcp_compact.messages.clearing import ClearedText
 from mcp_compact.messages.codec import body_hash, canonical, decode_message
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.message import Record
-from mcp_compact.messages.weights import NOTHING, Weight, media_tokens, weigh
+from mcp_compact.messages.weights import NOTHING, Weight, media_bytes, media_tokens, weigh
 from mcp_compact.ports.store import Batch, Prepared, SessionFacts, SessionKey
 
 KEY = SessionKey("local", "s")
@@ -82,11 +83,12 @@ def _media(item: Record) -> Iterable[MediaFacts]:
     for at, block in enumerate(item.blocks):
         match block:
             case MediaBlock():
-                yield MediaFacts(block.kind, item.uuid, 0, at, None, media_tokens(block))
+                yield MediaFacts(block.kind, item.uuid, 0, at, None, media_tokens(block), bytes=media_bytes(block))
             case ToolResultBlock():
                 for part_at, part in enumerate(block.parts):
                     if isinstance(part, MediaBlock):
-                        yield MediaFacts(part.kind, item.uuid, 0, at, part_at, media_tokens(part), block.tool_use_id)
+                        facts = MediaFacts(part.kind, item.uuid, 0, at, part_at, media_tokens(part), block.tool_use_id)
+                        yield replace(facts, bytes=media_bytes(part))
             case _:
                 pass
 

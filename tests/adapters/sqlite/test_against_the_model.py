@@ -20,7 +20,7 @@ from mcp_compact.messages.live import HASH_MODULUS
 from mcp_compact.messages.markers import Clearing, ClearKind, MarkerKind, marker_to_undo
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.weights import NOTHING, Weight
-from mcp_compact.ports.store import Batch, NativeBoundary, Prepared, SessionKey, Stamp
+from mcp_compact.ports.store import Batch, LiveMedia, NativeBoundary, Prepared, SessionKey, Stamp
 from tests.adapters.sqlite.builders import IMAGE, KEY, answer, prepared, record, text, use
 from tests.adapters.sqlite.model import Model, plan_of
 
@@ -294,6 +294,8 @@ class Archive(RuleBasedStateMachine):
         live = operations.clearable(self.conn, KEY)
         assert live is not None
         self._check_clearable(live.results)
+        held = LiveMedia(len(live.media), sum(item.bytes for item in live.media))
+        assert operations.live_media(self.conn, KEY) == held
         results = live.results[::every] if what != "media" else []
         items = [_cleared(facts) for facts in results]
         gone = {(facts.uuid, facts.block) for facts in results}

@@ -17,7 +17,7 @@ from mcp_compact.compaction.snapshot import Base, CallFacts, InputFacts, MediaFa
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.repeats import counting_results
 from mcp_compact.messages.weights import Weight, family_of
-from mcp_compact.ports.store import SessionKey
+from mcp_compact.ports.store import LiveMedia, SessionKey
 
 # What a result weighs now: an image in it may have been cleared by itself.
 _GONE = (
@@ -43,7 +43,7 @@ _ITS_CALL = (
     "LEFT JOIN call k ON k.session = t.session AND k.tool_use_id = t.tool_use_id AND k.seq < t.seq "
     "LEFT JOIN record o ON o.session = k.session AND o.seq = k.seq "
 )
-_MEDIA = "t.kind, r.uuid, t.seq, t.block, t.part, t.tokens, t.tool_use_id, t.mark_units"
+_MEDIA = "t.kind, r.uuid, t.seq, t.block, t.part, t.tokens, t.tool_use_id, t.mark_units, t.bytes"
 # What the active branch appended since the boundary, and what that preserved (a record that came late is both).
 # A partial index knows the uncleared results.
 _SINCE = (
@@ -82,6 +82,7 @@ def _live_sql(parts: Mapping[str, str], order: str) -> tuple[str, str]:
 # Of an id that stands twice in one answer the first call is kept.
 _LIVE_RESULTS = _live_sql(_RESULTS, "2, 3, 14, 15 DESC")
 _LIVE_MEDIA = _live_sql(_ALL_MEDIA, "3, 4, 5")
+_LIVE_SIZES = _live_sql(_ALL_MEDIA | {"columns": "t.seq, t.block, t.part, t.bytes"}, "1, 2, 3")
 _CLEARED_TOO = (
     "SELECT t.tool_use_id, t.is_error, t.seq, t.block FROM result t "
     "JOIN record r ON r.session = t.session AND r.seq = t.seq WHERE t.session = ? "
@@ -108,6 +109,16 @@ def clearable(conn: sqlite3.Connection, key: SessionKey) -> Clearable | None:
             overhead_tokens=session.overhead_tokens,
             context_window=session.context_window,
         )
+
+
+def live_media(conn: sqlite3.Connection, key: SessionKey) -> LiveMedia:
+    """How many images and documents the live context holds, and their bytes. Reads a narrow row of each."""
+    with reading(conn):
+        session = state.load(conn, key)
+        if session is None or not session.live_media:
+            return LiveMedia()
+        sizes = [row[3] for row in _rows(conn, session, _LIVE_SIZES)]
+        return LiveMedia(len(sizes), sum(sizes))
 
 
 def _rows(conn: sqlite3.Connection, session: Session, sql: tuple[str, str]) -> list[tuple[Any, ...]]:
@@ -222,7 +233,7 @@ def _names(conn: sqlite3.Connection, session: int, calls: set[str]) -> dict[str,
 
 
 def _media_facts(  # noqa: PLR0913, PLR0917 - one parameter a column
-    kind: str, uuid: str, seq: int, block: int, part: int, tokens: int, call: str | None, mark: int
+    kind: str, uuid: str, seq: int, block: int, part: int, tokens: int, call: str | None, mark: int, size: int
 ) -> MediaFacts:
     return MediaFacts(
         kind,
@@ -233,4 +244,5 @@ def _media_facts(  # noqa: PLR0913, PLR0917 - one parameter a column
         tokens,
         ToolUseId(call) if call is not None else None,
         mark,
+        size,
     )

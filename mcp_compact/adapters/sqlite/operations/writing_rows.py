@@ -22,7 +22,7 @@ _RECORD = (
 )
 _CALL = "INSERT INTO call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _RESULT = "INSERT INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)"
-_MEDIA = "INSERT OR IGNORE INTO media VALUES (?, ?, ?, ?, ?, ?, ?, NULL, ?)"
+_MEDIA = "INSERT OR IGNORE INTO media VALUES (?, ?, ?, ?, ?, ?, ?, NULL, ?, ?)"
 _LEDGER = (
     "INSERT INTO ledger (session, kind, hash, first_seq, seq, text) VALUES (?, ?, ?, ?, ?, ?) "
     "ON CONFLICT (session, kind, hash) DO UPDATE SET seq = excluded.seq"
@@ -147,6 +147,7 @@ def _media(session: int, item: Placed) -> list[tuple[object, ...]]:
             facts.tokens,
             safe_id_or_none(facts.tool_use_id),
             facts.mark_units,
+            facts.bytes,
         )
         for facts in item.prepared.media
     ]

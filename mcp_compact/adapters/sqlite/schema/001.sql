@@ -154,6 +154,7 @@ CREATE TABLE media (
   tool_use_id TEXT,
   cleared_by INTEGER,
   mark_units INTEGER NOT NULL DEFAULT 0, -- of what would stand in its place
+  bytes INTEGER NOT NULL DEFAULT 0, -- what it takes in a request
   PRIMARY KEY (session, seq, block, part)
 ) WITHOUT ROWID;
 

@@ -23,7 +23,7 @@ from mcp_compact.messages.markers import ClearKind
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.valid import valid_turns
 from mcp_compact.messages.weights import CLAUDE
-from mcp_compact.ports.store import Batch, Prepared, SessionFacts, Stamp
+from mcp_compact.ports.store import Batch, LiveMedia, Prepared, SessionFacts, Stamp
 from mcp_compact.testing import Talk, tool_result, turns
 from tests.adapters.sqlite.builders import KEY
 from tests.adapters.sqlite.model import plan_of
@@ -80,6 +80,9 @@ def test_the_archive_gives_the_facts_that_the_conversation_in_memory_gives(talk:
     assert list(ours.results) == list(theirs.results)
     assert list(ours.media) == list(theirs.media)
     assert (ours.newest_answer_ms, ours.newest_answer_seq) == (theirs.newest_answer_ms, theirs.newest_answer_seq)
+
+    held = LiveMedia(len(theirs.media), sum(item.bytes for item in theirs.media))
+    assert operations.live_media(conn, KEY) == held
 
     plan = plan_clearing(ours, ALL, EVERYTHING)
     assert plan.cleared == plan_clearing(theirs, ALL, EVERYTHING).cleared
