@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from mcp_compact.messages.blocks import Block, TextBlock, ThinkingBlock, ToolUseBlock, parse_content
 
-GOOD_ENDS = ("", "end_turn", "stop", "stop_sequence", "endturn", "completed")
-CUT_OFF = ("max_tokens", "length", "model_context_window_exceeded", "incomplete")
+GOOD_ENDS = ("", "endturn", "stop", "stopsequence", "completed")
+"""How answers end, in small letters and without the `_` that some put into these words and others do not."""
+CUT_OFF = ("maxtokens", "length", "modelcontextwindowexceeded", "incomplete")
+TOOL_ENDS = ("tooluse", "toolcalls")
 SHINGLE_WORDS = 8
 ERROR_CHARS = 600
 """An error text is short; a long answer that begins with the word is none."""
@@ -41,8 +43,8 @@ def usable_text(answer: SummaryAnswer, prompt: str) -> str | Refused:
     """The text of a summary, or why the answer is none."""
     blocks = parse_content(answer.content)
     text = _text(blocks)
-    ending = answer.stop_reason.lower()
-    if any(isinstance(block, ToolUseBlock) for block in blocks) or ending in ("tool_use", "tool_calls"):
+    ending = answer.stop_reason.lower().replace("_", "")
+    if any(isinstance(block, ToolUseBlock) for block in blocks) or ending in TOOL_ENDS:
         return Refused("tool_call", "the writer called a tool instead of writing")
     if ending in CUT_OFF:
         return Refused("cut_off", f"the writer stopped early ({answer.stop_reason})")

@@ -14,7 +14,7 @@ from mcp_compact.compaction.findings import found
 from mcp_compact.compaction.identifiers import identifiers
 from mcp_compact.compaction.material import Rendered, material_text, render
 from mcp_compact.compaction.plan import CompactionPlan, Declined
-from mcp_compact.compaction.policy import tail_limits
+from mcp_compact.compaction.policy import UNKNOWN_WINDOW, levels, tail_limits
 from mcp_compact.compaction.prompts import SYSTEM, summary_prompt
 from mcp_compact.compaction.request import Bodies
 from mcp_compact.compaction.restore import folded
@@ -44,6 +44,8 @@ class SummaryRequest:
     dropped_messages: int
     declined: tuple[Declined, ...] = ()
     """Why the paths before this one did not compact."""
+    context_window: int = UNKNOWN_WINDOW
+    """Tokens; of the model whose session it is."""
 
     @property
     def text(self) -> str:
@@ -96,7 +98,8 @@ def _request(attempt: Attempt, bodies: Bodies) -> SummaryRequest:
     summaries = [item.text for item in attempt.snapshot.service if item.text and item.kind != "attachment"]
     material = material_text(summaries, rendered[first:], first)
     tokens = attempt.around.count([material])[0] // UNITS_PER_TOKEN
-    return SummaryRequest(SYSTEM, prompt, material, tokens, MAX_SUMMARY_TOKENS, first)
+    window = levels(attempt.snapshot.context_window, attempt.policy.compact_at).window
+    return SummaryRequest(SYSTEM, prompt, material, tokens, MAX_SUMMARY_TOKENS, first, context_window=window)
 
 
 def _first_kept(rendered: Sequence[Rendered], units: Sequence[int], drop_tokens: int) -> int:

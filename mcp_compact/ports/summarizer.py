@@ -39,12 +39,20 @@ class WriterFailed:
     detail: str
 
 
+@dataclass(frozen=True, slots=True)
+class Later:
+    """The writer was asked; its answer comes with another call, or not at all."""
+
+    within_s: float
+    """An answer that takes longer is not waited for."""
+
+
 class Summarizer(Protocol):
     """Writes summaries; never raises but when it is cancelled."""
 
     @property
     def name(self) -> str: ...
 
-    async def write(self, request: SummaryRequest) -> Written | TooLong | WriterFailed:
+    async def write(self, request: SummaryRequest) -> Written | TooLong | WriterFailed | Later:
         """One summary. Retries what may pass by itself, within its time limit."""
         ...

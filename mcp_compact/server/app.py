@@ -17,6 +17,7 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import UnexpectedToolError
 from mcp.server.mcpserver.tools import ToolManager
+from mcp.server.request_state import RequestStateSecurity
 from mcp.types import CallToolResult, InputRequiredResult
 from mcp.types import Tool as ListedTool
 
@@ -24,7 +25,7 @@ from mcp_compact import __version__
 from mcp_compact.config import Settings, load_settings
 from mcp_compact.errors import CallerError, CompactError
 from mcp_compact.messages.codec import well_formed
-from mcp_compact.server.backend import Backend, Place, ServiceFactory, open_backend
+from mcp_compact.server.backend import Backend, Place, SamplingLimits, ServiceFactory, open_backend
 from mcp_compact.server.errors import checked, tool_error
 from mcp_compact.server.roots import default_roots
 from mcp_compact.server.toolbox import built, check_profile, of_profile
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from mcp_compact.service.service import Service
 
 NAME = "mcp-compact"
+STATE_S = 2 * 3_600
+"""How long a client may take for an answer within a call: longer than a compaction waits for it, so that what is
+too late is answered by us and not refused by the SDK."""
 
 INSTRUCTIONS = """\
 Keeps a long conversation inside the context window and loses nothing: what leaves stays in an archive.
@@ -145,7 +149,12 @@ def build_server(
         async with (
             # The outermost: the archive's opener stops what runs in it before it closes.
             anyio.create_task_group() as background,
-            open_backend(factory or _opener(known, background), here, takes_summaries=profile != "agent") as backend,
+            open_backend(
+                factory or _opener(known, background),
+                here,
+                takes_summaries=profile != "agent",
+                sampling=SamplingLimits(known.llm.timeout_s, known.llm.max_tokens),
+            ) as backend,
             anyio.create_task_group() as tasks,
         ):
             if answered is not None:
@@ -161,6 +170,7 @@ def build_server(
         version=__version__,
         lifespan=lifespan,
         log_level=_level(known),
+        request_state_security=RequestStateSecurity.ephemeral(ttl=STATE_S),
     )
     return server
 

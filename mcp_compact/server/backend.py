@@ -36,6 +36,15 @@ class Place:
     """A search over all sessions stays in the working directory."""
 
 
+@dataclass(frozen=True, slots=True)
+class SamplingLimits:
+    """Of a summary that the client's model is asked for."""
+
+    timeout_s: float = 120
+    max_tokens: int = 12_000
+    """What it may write."""
+
+
 @dataclass(slots=True)
 class Backend:
     """One lifespan's service. Nothing is opened before somebody needs it: `initialize` must not wait for a database."""
@@ -44,6 +53,7 @@ class Backend:
     place: Place
     takes_summaries: bool
     """Is submit_summary among the tools? Without it no summary is asked of the caller."""
+    sampling: SamplingLimits
     _stack: AsyncExitStack
     _lock: anyio.Lock = field(default_factory=partial(anyio.Lock, fast_acquire=True))
     _service: Service | None = None
@@ -79,7 +89,9 @@ class Backend:
 
 
 @asynccontextmanager
-async def open_backend(factory: ServiceFactory, place: Place, *, takes_summaries: bool) -> AsyncIterator[Backend]:
+async def open_backend(
+    factory: ServiceFactory, place: Place, *, takes_summaries: bool, sampling: SamplingLimits
+) -> AsyncIterator[Backend]:
     """A backend for a server's lifespan."""
     async with AsyncExitStack() as stack:
-        yield Backend(factory, place, takes_summaries, stack)
+        yield Backend(factory, place, takes_summaries, sampling, stack)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context
-from mcp.types import CallToolResult
+from mcp.types import CallToolResult, InputRequiredResult
 from pydantic import Field
 
 from mcp_compact.compaction.micro import MicroMode, MicroRequest
@@ -14,9 +14,11 @@ from mcp_compact.errors import CallerError
 from mcp_compact.messages.codec import parse_time
 from mcp_compact.server.answers import answer, reading
 from mcp_compact.server.backend import Backend
+from mcp_compact.server.sampling import client_model
 from mcp_compact.server.schemas import Count, Cursor, Flag, Limit, Now, Session, Text, answer_model, as_json
 from mcp_compact.server.sessions import serving, session_of
 from mcp_compact.server.toolbox import ToolFacts
+from mcp_compact.service.asking import SAMPLING_REQUIRED
 from mcp_compact.service.jobs import CompactCall
 from mcp_compact.service.results import CompactResult, MessagesPage, MicroResult, Status, UndoResult
 
@@ -49,11 +51,10 @@ async def get_context_status(
     service, session = await session_of(ctx, session_id)
     status = await service.status(session, detail=detail)
     due = ", compaction is due" if status.should_compact else ""
-    step = f". {status.next}" if status.next else ""
     return answer(
         ctx,
         as_json(status),
-        f"{status.tokens} of {status.context_window} tokens ({status.percent} %), level {status.level}{due}{step}",
+        f"{status.tokens} of {status.context_window} tokens ({status.percent} %), level {status.level}{due}",
     )
 
 
@@ -68,15 +69,16 @@ async def compact_session(  # noqa: PLR0913, PLR0917 - the tool's parameters
     error: Annotated[Text, Field(description="For trigger reactive: the provider's error.")] = "",
     cursor: Annotated[Text, Field(description="next_cursor of summary_required: more material.")] = "",
     now: Now = "",
-) -> Annotated[CallToolResult, CompactAnswer]:
+) -> Annotated[CallToolResult, CompactAnswer] | InputRequiredResult:
     """Compact the context: memory of the work and the recent messages stay, older ones leave for the archive.
 
     Answers status, tokens before and after, why a path declined, what was lost and what to do next.
     summary_required: write the summary that `prompt` asks for, then call submit_summary.
     """
-    service, session = await session_of(ctx, session_id)
     if cursor.strip():
+        service, session = await session_of(ctx, session_id)
         return compacted(ctx, await service.material(session, cursor.strip()))
+    model = client_model(ctx)
     call = CompactCall(
         trigger=trigger or "agent",
         custom_instructions=custom_instructions,
@@ -86,8 +88,16 @@ async def compact_session(  # noqa: PLR0913, PLR0917 - the tool's parameters
         now_ms=time_of(now),
         error=error,
         agent_writes=ctx.request_context.lifespan_context.takes_summaries,
+        sampling=model,
     )
-    return compacted(ctx, await service.compact(session, call), spans=dry_run)
+    if ctx.request_state is not None:
+        result = await (await serving(ctx)).sampled(ctx.request_state, call)
+    else:
+        service, session = await session_of(ctx, session_id)
+        result = await service.compact(session, call)
+    if model is not None and result.status == SAMPLING_REQUIRED:
+        return model.question(result.compaction_id)
+    return compacted(ctx, result, spans=dry_run)
 
 
 def compacted(ctx: Context[Backend], result: CompactResult, *, spans: bool = False) -> CallToolResult:

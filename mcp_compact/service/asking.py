@@ -1,35 +1,68 @@
-"""Asking the calling agent for a summary: what it is given, page by page."""
+"""Asking whoever answers with another call: the calling agent, page by page, or the client's model.
+
+A pending compaction is stored as its request and its base, and what was said of the writers before.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from mcp_compact.compaction.attempt import Attempt
 from mcp_compact.compaction.overrun import Overrun
+from mcp_compact.compaction.pipeline import NothingDone
+from mcp_compact.compaction.plan import Declined
 from mcp_compact.compaction.request import CompactRequest
 from mcp_compact.compaction.summary import SummaryRequest
 from mcp_compact.errors import CallerError
 from mcp_compact.ports.store import Pending
-from mcp_compact.service.jobs import Job, applies_to
+from mcp_compact.service.jobs import Job, applies_to, nothing_done
 from mcp_compact.service.results import CompactResult
 
 PENDING_MS = 3_600_000
+SAMPLING_REQUIRED = "sampling_required"
+"""The status while the client's model is awaited; the server asks it, so that no caller sees this."""
 MATERIAL_CHARS = 40_000
 """A page of the material: about 12,000 tokens."""
 WRITE_IT = "Write the notes that `prompt` asks for and hand them to submit_summary with this compaction_id."
 READ_ON = "The material goes on: call compact_session with cursor=next_cursor, or write from what you know. "
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A compaction whose summary somebody was asked for."""
+
+    request: CompactRequest
+    declined: tuple[Declined, ...] = ()
+    """Of the paths and the writers before."""
+    warnings: tuple[str, ...] = ()
+    """Of the hooks, where the caller has not read them yet."""
+    within_s: float = 0
+    """Where not 0: an answer that took longer does not count."""
+
+
 async def ask_agent(job: Job, attempt: Attempt, asked: SummaryRequest) -> CompactResult:
     """Remember the compaction and ask the caller for the summary."""
-    now = job.deps.clock.now_ms()
-    compaction_id = job.deps.clock.new_uuid()
-    pending = Pending(
-        compaction_id, job.key, pending_request(attempt.request), attempt.snapshot.base, now, now + PENDING_MS
-    )
-    await job.deps.store.put_pending(pending)
+    compaction_id = await _remembered(job, attempt, Waiting(attempt.request, asked.declined))
     return material_page(job, attempt, asked, compaction_id, 0)
+
+
+async def ask_client(job: Job, attempt: Attempt, asked: SummaryRequest, within_s: float) -> CompactResult:
+    """Remember the compaction that the client's model was asked for; `status` says that its answer is awaited."""
+    waiting = Waiting(attempt.request, asked.declined, attempt.around.warnings, within_s)
+    compaction_id = await _remembered(job, attempt, waiting)
+    waits = nothing_done(job, attempt.snapshot, NothingDone(SAMPLING_REQUIRED, asked.declined))
+    return replace(waits, compaction_id=compaction_id)
+
+
+async def _remembered(job: Job, attempt: Attempt, waiting: Waiting) -> str:
+    now, compaction_id = job.deps.clock.now_ms(), job.deps.clock.new_uuid()
+    base = attempt.snapshot.base
+    await job.deps.store.put_pending(
+        Pending(compaction_id, job.key, waiting_text(waiting), base, now, now + PENDING_MS)
+    )
+    return compaction_id
 
 
 def material_page(job: Job, attempt: Attempt, asked: SummaryRequest, compaction_id: str, page: int) -> CompactResult:
@@ -61,8 +94,19 @@ def pending_request(request: CompactRequest) -> str:
     return json.dumps(asdict(request))
 
 
-def request_of(text: str) -> CompactRequest:
-    """The request that was stored. What held it back when it was asked for does not hold it back again."""
+def waiting_text(waiting: Waiting) -> str:
+    """A waiting compaction as it is stored."""
+    return json.dumps(asdict(waiting))
+
+
+def waiting_of(text: str) -> Waiting:
+    """The waiting compaction that was stored."""
     fields = json.loads(text)
+    declined = tuple(Declined(**item) for item in fields["declined"])
+    return Waiting(_request_of(fields["request"]), declined, tuple(fields["warnings"]), fields["within_s"])
+
+
+def _request_of(fields: dict[str, Any]) -> CompactRequest:
+    # What held it back when it was asked for does not hold it back again.
     overrun = fields.pop("overrun", None)
     return replace(CompactRequest(**fields), overrun=Overrun(**overrun) if overrun else None, force=True)

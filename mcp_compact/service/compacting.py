@@ -10,16 +10,14 @@ from mcp_compact.compaction.pipeline import Finished, NothingDone
 from mcp_compact.compaction.plan import Declined
 from mcp_compact.compaction.snapshot import Snapshot
 from mcp_compact.compaction.summary import SummaryRequest
-from mcp_compact.errors import ServerError
 from mcp_compact.ports.hooks import HookDetails
 from mcp_compact.ports.store import SessionKey, SessionRow, Stamp
-from mcp_compact.ports.summarizer import Summarizer, WriterFailed, Written
 from mcp_compact.service import breaker
-from mcp_compact.service.asking import ask_agent
 from mcp_compact.service.deps import Deps, family
 from mcp_compact.service.dry_run import keep_plan
 from mcp_compact.service.jobs import CompactCall, Job, applies_to, job_of, nothing_done, planned, read_snapshot
 from mcp_compact.service.results import CompactResult, UndoResult
+from mcp_compact.service.writing import written
 
 SHRINKS_CLIENT = (
     "This client keeps its own history, so nothing that it sends shrank. Its own /compact shrinks it; "
@@ -27,7 +25,6 @@ SHRINKS_CLIENT = (
 )
 WRITE_FIRST = "Without dry_run you are given the prompt and the material for the summary."
 APPLY = "Nothing was changed. For an hour apply_plan (profile full) does exactly this; compact_session plans anew."
-MAX_TRIES = 3
 SEND_LIVE = "Send what get_messages_after_boundary gives instead of the old messages."
 
 
@@ -70,11 +67,16 @@ async def _carried_out(job: Job, attempt: Attempt, outcome: Finished | SummaryRe
     if hooked is not attempt:
         again, hooked = await planned(job, hooked)
     done = await written(job, hooked, again) if isinstance(again, SummaryRequest) else again
+    return await ended(job, hooked, done, print_)
+
+
+async def ended(job: Job, attempt: Attempt, done: Finished | NothingDone | CompactResult, print_: str) -> CompactResult:
+    """The plan written; or why there is none, told and counted. `print_` names the attempt as it was begun."""
     if isinstance(done, CompactResult):
         return done
     if isinstance(done, NothingDone):
-        return await _declined(job, hooked, done, print_)
-    return await committed(job, hooked.snapshot, done)
+        return await _declined(job, attempt, done, print_)
+    return await committed(job, attempt.snapshot, done)
 
 
 async def _declined(job: Job, attempt: Attempt, outcome: NothingDone, print_: str) -> CompactResult:
@@ -110,53 +112,6 @@ async def with_hooks(job: Job, attempt: Attempt) -> Attempt | CompactResult:
         return attempt
     request = replace(attempt.request, must_keep=lines, hook_context=begun.text)
     return replace(attempt, request=request, around=around)
-
-
-async def written(job: Job, attempt: Attempt, asked: SummaryRequest) -> Finished | NothingDone | CompactResult:
-    """A summary by the first writer that gives a usable one; the calling agent is asked by an answer of ours."""
-    declined = list(asked.declined)
-    for name in job.writers:
-        if name == "agent":
-            return await ask_agent(job, attempt, asked)
-        outcome = await _by_writer(job, attempt, asked, job.deps.writers[name])
-        if isinstance(outcome, Finished):
-            return replace(outcome, declined=(*declined, *outcome.declined))
-        declined += outcome.declined
-    return NothingDone("failed", tuple(declined))
-
-
-async def _by_writer(job: Job, attempt: Attempt, asked: SummaryRequest, writer: Summarizer) -> Finished | NothingDone:
-    """At most three tries: where the material was too long, oldest rounds are left out."""
-    for _ in range(MAX_TRIES):
-        answer = await writer.write(asked)
-        if isinstance(answer, WriterFailed):
-            return NothingDone("failed", (Declined("summary", answer.reason, f"{writer.name}: {answer.detail}"),))
-        if isinstance(answer, Written):
-            outcome, _ = await planned(job, replace(attempt, answer=answer.answer))
-            if isinstance(outcome, SummaryRequest):
-                raise ServerError("no_summary", "The summary was asked for twice.", "Call again.")
-            # With a summary at hand the paths before it are not tried again: their reasons are those of the request.
-            own = tuple(declined for declined in outcome.declined if declined.path == "summary")
-            outcome = replace(outcome, declined=own)
-            if isinstance(outcome, Finished):
-                notes = (*outcome.plan.warnings, *_cost(answer))
-                return replace(outcome, plan=replace(outcome.plan, warnings=notes), writer=answer.writer)
-            return outcome
-        over = answer.overrun.over or asked.material_tokens // 5
-        attempt = replace(attempt, drop_tokens=attempt.drop_tokens + max(1, over))
-        shorter, attempt = await planned(job, attempt)
-        if not isinstance(shorter, SummaryRequest) or shorter.material_tokens >= asked.material_tokens:
-            break
-        asked = shorter
-    detail = f"{writer.name}: the material is too long for it, also without the oldest messages"
-    return NothingDone("failed", (Declined("summary", "too_long", detail),))
-
-
-def _cost(answer: Written) -> tuple[str, ...]:
-    if answer.input_tokens is None and answer.output_tokens is None:
-        return ()
-    price = f", {answer.cost:.4f} US dollars" if answer.cost is not None else ""
-    return (f"written by {answer.writer}: {answer.input_tokens} tokens read, {answer.output_tokens} written{price}",)
 
 
 async def committed(job: Job, snapshot: Snapshot, outcome: Finished) -> CompactResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from anyio import to_thread
@@ -16,10 +17,13 @@ from mcp_compact.compaction.snapshot import Base, Reach, Snapshot
 from mcp_compact.compaction.summary import SummaryRequest
 from mcp_compact.errors import CallerError, ServerError
 from mcp_compact.ports.store import SessionKey, SessionRow
+from mcp_compact.ports.summarizer import Summarizer
 from mcp_compact.service.deps import Deps, family
 from mcp_compact.service.results import CompactResult
 
 TRIGGERS = ("agent", "manual", "auto", "reactive")
+AGENT, SAMPLING = "agent", "sampling"
+"""Writers that a call brings along, by the names of the setting."""
 MAX_INSTRUCTIONS = 20_000
 """Characters; instructions stand in every request for a summary."""
 
@@ -39,6 +43,17 @@ class CompactCall:
     keep_tail: bool = True
     agent_writes: bool = False
     """Can the caller hand in a summary (is submit_summary offered to it)?"""
+    sampling: Summarizer | None = None
+    """The client's own model, where the client lets it be asked."""
+
+    def writers(self, deps: Deps) -> dict[str, Summarizer | None]:
+        """Who can be asked for a summary, in the order of the settings; the calling agent is no Summarizer."""
+        able: dict[str, Summarizer | None] = dict(deps.writers)
+        if self.agent_writes:
+            able[AGENT] = None
+        if self.sampling is not None:
+            able[SAMPLING] = self.sampling
+        return {name: able[name] for name in deps.settings.summarizers if name in able}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +66,8 @@ class Job:
     call: CompactCall
     request: CompactRequest
     policy: Policy
-    writers: tuple[str, ...]
+    writers: Mapping[str, Summarizer | None]
+    """Who can be asked for a summary, in this order; None for the calling agent."""
     started_ms: int
     """When the call came, by the clock."""
 
@@ -71,9 +87,7 @@ async def job_of(deps: Deps, key: SessionKey, call: CompactCall) -> Job:
     if len(call.custom_instructions) > MAX_INSTRUCTIONS:
         raise CallerError("too_long", f"The instructions exceed {MAX_INSTRUCTIONS} characters.", "Shorten them.")
     row = await deps.row(key)
-    writers = tuple(
-        name for name in deps.settings.summarizers if name in deps.writers or (name == "agent" and call.agent_writes)
-    )
+    writers = call.writers(deps)
     overrun = read_overrun(call.error) or Overrun() if call.trigger == "reactive" else None
     request = CompactRequest(
         trigger=call.trigger,

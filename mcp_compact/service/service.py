@@ -105,6 +105,10 @@ class Service:
         """Finish a compaction that waits for its summary."""
         return await summaries.submit_summary(self.deps, self.namespace, compaction_id, summary)
 
+    async def sampled(self, compaction_id: str, call: CompactCall) -> CompactResult:
+        """Finish a compaction with what the client's model wrote: `call` is the same again, with the answer."""
+        return await summaries.sampled(self.deps, self.namespace, compaction_id, call)
+
     async def apply_plan(self, session_id: str, plan_id: str) -> CompactResult:
         """Carry out exactly the plan of a dry run, or say what changed since."""
         return await plans.apply_plan(self.deps, session_key(self.namespace, session_id), plan_id)

@@ -1,4 +1,4 @@
-"""Summaries that the calling agent writes: the request in pages, and the answer.
+"""Summaries whose answer comes with another call: the calling agent's, and that of the client's model.
 
 A pending compaction is stored as its request and its base only. The same request on the same base makes
 the same prompt and, with the summary, the same plan, also after a restart.
@@ -7,21 +7,25 @@ the same prompt and, with the summary, the same plan, also after a restart.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import dropwhile
 
 from mcp_compact.compaction.answers import SummaryAnswer
 from mcp_compact.compaction.attempt import Attempt
+from mcp_compact.compaction.in_memory import fingerprint
 from mcp_compact.compaction.pipeline import Finished, NothingDone
 from mcp_compact.compaction.plan import Declined
 from mcp_compact.compaction.summary import SummaryRequest
 from mcp_compact.errors import CallerError
 from mcp_compact.ports.store import Pending, SessionKey
+from mcp_compact.ports.summarizer import Summarizer
 from mcp_compact.service import breaker
-from mcp_compact.service.asking import material_page, request_of
-from mcp_compact.service.compacting import committed
+from mcp_compact.service.asking import Waiting, material_page, waiting_of
+from mcp_compact.service.compacting import committed, ended
 from mcp_compact.service.deps import Deps
 from mcp_compact.service.dry_run import PLAN
-from mcp_compact.service.jobs import CompactCall, Job, job_of, nothing_done, planned, read_snapshot
+from mcp_compact.service.jobs import SAMPLING, CompactCall, Job, job_of, nothing_done, planned, read_snapshot
 from mcp_compact.service.results import CompactResult
+from mcp_compact.service.writing import written
 
 MAX_SUMMARY_CHARS = 400_000
 
@@ -48,6 +52,42 @@ async def submit_summary(deps: Deps, namespace: str, compaction_id: str, summary
     if not await deps.store.use_pending(namespace, compaction_id, deps.clock.now_ms()):
         raise _used()
     return await committed(job, attempt.snapshot, Finished(outcome.plan, outcome.declined, "agent"))
+
+
+async def sampled(deps: Deps, namespace: str, compaction_id: str, call: CompactCall) -> CompactResult:
+    """Go on with a compaction that the client's model was asked for; `call` is made again and has its answer.
+
+    An answer that is refused or came too late is followed by the writers after it. Hooks do not run again.
+    Raises CallerError as `submit_summary` does.
+    """
+    pending = await usable_pending(deps, namespace, compaction_id)
+    if not await deps.store.use_pending(namespace, compaction_id, deps.clock.now_ms()):
+        raise _used()
+    waiting, begun = waiting_of(pending.request), await job_of(deps, pending.key, call)
+    # The memory did not suffice when the model was asked; what it wrote counts, whatever the memory holds by now.
+    policy = replace(begun.policy, sm_compact=False)
+    job = replace(begun, request=waiting.request, policy=policy, started_ms=pending.created_ms)
+    snapshot = await read_snapshot(begun, pending.base.last_seq)
+    around = replace(await deps.surroundings(pending.key.session_id), warnings=waiting.warnings)
+    attempt = Attempt(snapshot, waiting.request, policy, around)
+    asked, attempt = await planned(job, attempt)
+    if snapshot.base.marker_seq != pending.base.marker_seq or not isinstance(asked, SummaryRequest):
+        return _base_changed(job, attempt)
+    late = deps.clock.now_ms() - pending.created_ms > waiting.within_s * 1000
+    declined = (*waiting.declined, _too_late(waiting)) if late else waiting.declined
+    job = replace(job, writers=_from_sampling(job, late=late))
+    done = await written(job, attempt, replace(asked, declined=declined))
+    return await ended(job, attempt, done, fingerprint(snapshot, begun.request, begun.policy))
+
+
+def _from_sampling(job: Job, *, late: bool) -> dict[str, Summarizer | None]:
+    """The client's model and the writers after it; those after it alone where its answer does not count."""
+    names = list(dropwhile(lambda name: name != SAMPLING, job.writers))
+    return {name: job.writers[name] for name in (names[1:] if late else names)}
+
+
+def _too_late(waiting: Waiting) -> Declined:
+    return Declined("summary", "timeout", f"sampling: the client gave no summary within {waiting.within_s:g} s")
 
 
 async def material(deps: Deps, key: SessionKey, cursor: str) -> CompactResult:
@@ -86,7 +126,7 @@ def _used() -> CallerError:
 
 async def resumed(deps: Deps, pending: Pending) -> tuple[Job, Attempt]:
     """The attempt as it was when the summary was asked for."""
-    request = request_of(pending.request)
+    request = waiting_of(pending.request).request
     call = CompactCall(
         trigger=request.trigger,
         custom_instructions=request.custom_instructions,
