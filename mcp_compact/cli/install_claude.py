@@ -61,18 +61,21 @@ def notes(home: Path, planned: list[Wanted], *, statusline: bool | None) -> Iter
 
 def _plugin_files(plugin: Path, program: Program) -> Iterator[OwnFile]:
     shipped = manifests(CLIENT)
-    for path in sorted(path for path in shipped.rglob("*") if path.is_file()):
-        name = path.relative_to(shipped).as_posix()
-        content = path.read_bytes()
-        match name:
-            case ".mcp.json":
-                content = _json(_servers(json.loads(content), program))
-            case "hooks/hooks.json":
-                content = _json(_hooks(json.loads(content), program))
-            case ".claude-plugin/plugin.json":
-                content = _json({**json.loads(content), "version": __version__})
-        yield OwnFile(plugin / name, content, executable=name.startswith("bin/"))
+    # The manifest comes last: without it the client sees no plugin, so it never sees half of one.
+    names = sorted(path.relative_to(shipped).as_posix() for path in shipped.rglob("*") if path.is_file())
     yield OwnFile(plugin / "bin" / NAME, program.script().encode(), executable=True)
+    for name in sorted(names, key=lambda name: name == PLUGIN):
+        path = shipped / name
+        yield OwnFile(plugin / name, _filled(name, path.read_bytes(), program), executable=name.startswith("bin/"))
+
+
+def _filled(name: str, content: bytes, program: Program) -> bytes:
+    """A shipped file with this installation's paths and version in it."""
+    if name == MCP:
+        return _json(_servers(json.loads(content), program))
+    if name == HOOKS:
+        return _json(_hooks(json.loads(content), program))
+    return _json({**json.loads(content), "version": __version__}) if name == PLUGIN else content
 
 
 def _servers(data: Any, program: Program) -> Any:  # noqa: ANN401 (JSON)

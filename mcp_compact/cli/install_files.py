@@ -77,8 +77,7 @@ def _remember(change: Change, item: Entries | None, record: Record) -> None:
     if known is not None and change.before is not None and hash_of(change.before) == known.sha256:
         backup = known.backup
     else:
-        before = None if change.before is None else item.removed(change.before.decode()).encode()
-        backup = "" if before is None else record.keep_backup(change.path, before)
+        backup = "" if change.before is None else record.keep_backup(change.path, _stripped(change.before, known, item))
     record.files[change.path] = Kept(hash_of(after), own=False, backup=backup, entries=item.entries)
 
 
@@ -103,6 +102,12 @@ def _edited(item: Entries, record: Record) -> Change:
             text = _without_old(text, kept, item)
         after = item.added(text).encode()
     return Change(path, before, after, entries=names)
+
+
+def _stripped(content: bytes, kept: Kept | None, item: Entries) -> bytes:
+    """Somebody else's file without any entry of ours, old or new: how it was before us, as far as can be told."""
+    text = content.decode("utf-8")
+    return item.removed(_without_old(text, kept, item) if kept else text).encode()
 
 
 def _without_old(text: str, kept: Kept, item: Entries) -> str:

@@ -49,7 +49,7 @@ class Node:
 
 def value_at(text: str, path: Sequence[str]) -> object:
     """The value at a path of keys; None where there is none. Raises CallerError `broken_json`."""
-    node: Node | None = _root(text)
+    node: Node | None = None if _empty(text) else _root(text)
     for key in path:
         found = node.member(key) if node else None
         node = found.value if found else None
@@ -58,8 +58,8 @@ def value_at(text: str, path: Sequence[str]) -> object:
 
 def with_member(text: str, path: Sequence[str], value: object) -> str:
     """The text with a member set, objects on the way made where they are missing. Raises CallerError."""
-    if not BLANK.sub("", text, count=1).strip():
-        text = text.rstrip() + "{}\n"
+    if _empty(text):
+        text = (text.rstrip() + "\n{}\n").lstrip()
     node = _root(text)
     for depth, key in enumerate(path):
         if node.members is None:
@@ -90,6 +90,11 @@ def without_member(text: str, path: Sequence[str]) -> str:
 
 
 # ---------------------------------------------------------------- reading
+
+
+def _empty(text: str) -> bool:
+    """Whether there are only blanks and comments."""
+    return _skip(text, 0) == len(text)
 
 
 def _root(text: str) -> Node:

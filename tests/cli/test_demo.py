@@ -10,7 +10,7 @@ from mcp_compact.cli.terminal import Terminal
 from mcp_compact.cli.text import width
 from tests.cli.conftest import as_lines, records
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.process
 
 
 @pytest.fixture(scope="module")

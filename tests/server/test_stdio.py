@@ -15,7 +15,7 @@ from tests.server.talk import assistant, user
 from tests.server.test_listing import CORE
 from tests.server.wire import REPO, SERVE, Wire, data_of
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.process
 
 HALF = "\ud83d"
 

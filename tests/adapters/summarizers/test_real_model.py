@@ -19,7 +19,7 @@ from mcp_compact.ports.summarizer import TooLong, Written
 SERVER = Path(__file__).with_name("real_model.mjs")
 GUARD_S = 300
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.process
 
 
 def weights() -> Path:
