@@ -51,10 +51,11 @@ async def get_context_status(
     service, session = await session_of(ctx, session_id)
     status = await service.status(session, detail=detail)
     due = ", compaction is due" if status.should_compact else ""
+    step = f". {status.next}" if status.next else ""
     return answer(
         ctx,
         as_json(status),
-        f"{status.tokens} of {status.context_window} tokens ({status.percent} %), level {status.level}{due}",
+        f"{status.tokens} of {status.context_window} tokens ({status.percent} %), level {status.level}{due}{step}",
     )
 
 
