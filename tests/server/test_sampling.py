@@ -498,7 +498,7 @@ async def test_the_answer_of_another_call_is_not_taken(rounds: House) -> None:
             )
 
 
-@pytest.mark.e2e
+@pytest.mark.process
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_over_a_real_process_too(tmp_path: Path, mode: str) -> None:
     ours = {"MCP_COMPACT_DB": str(tmp_path / "archive.db"), "MCP_COMPACT_SUMMARIZERS": "sampling"}
