@@ -1,8 +1,20 @@
-"""`python -m mcp_compact`: the same as the command `mcp-compact`."""
+"""The command `mcp-compact`, also as `python -m mcp_compact`. A client's hook goes its own, short way."""
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from mcp_compact.cli.main import main
+import sys
 
+
+def main() -> int:
+    """Run a command; the exit code. The parser of the command line would cost a hook more than its work."""
+    if sys.argv[1:2] == ["hook"] and sys.argv[2:3] != ["--help"]:
+        from mcp_compact.hook import main as hook
+
+        return hook(sys.argv[2:])
+    from mcp_compact.cli.main import main as command
+
+    return command()
+
+
+if __name__ == "__main__":
     raise SystemExit(main())

@@ -72,13 +72,20 @@ _CLIENTS = (
 """A client's variable, where it is without that, and its folder of transcripts."""
 
 
+def may_be_read(path: str, environ: Mapping[str, str] | None = None) -> bool:
+    """Does the path, its links followed, lie in one of those folders? The file need not be there yet."""
+    if not os.path.isabs(path) or "\0" in path:
+        return False
+    real = os.path.realpath(path)
+    return any(real.startswith(folder.rstrip(os.sep) + os.sep) for folder in transcript_folders(environ))
+
+
 def readable_transcript(path: str, environ: Mapping[str, str] | None = None) -> str:
     """The real path of a transcript in one of those folders; empty where it is none, or is not there yet."""
-    if not os.path.isabs(path) or "\0" in path:
+    if not may_be_read(path, environ):
         return ""
     real = os.path.realpath(path)
-    inside = any(real.startswith(folder.rstrip(os.sep) + os.sep) for folder in transcript_folders(environ))
-    return real if inside and os.path.isfile(real) else ""
+    return real if os.path.isfile(real) else ""
 
 
 def stated_client(environ: Mapping[str, str] | None = None) -> int:

@@ -119,6 +119,13 @@ class Settings:
     hooks: Path | None = None
     hook_timeout_s: int = 10
     hook_entry_points: bool = True
+    hold_manual: bool = False
+    """Is the first compaction that a person asks their client for held back?"""
+    injection_chars: int = 9_500
+    """What a client is given back after its own compaction."""
+    follow: bool = True
+    """Does a server follow the transcript of its client's session?"""
+    follow_seconds: int = 2
     summarizers: tuple[str, ...] = ("agent",)
     """Who is asked for a summary, in this order."""
     llm: LlmSettings = field(default_factory=LlmSettings)
@@ -230,6 +237,15 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("MCP_COMPACT_HOOKS", "path", "", "JSON file of the commands that run around a compaction."),
     Setting("MCP_COMPACT_HOOK_TIMEOUT_S", "seconds", "10", "What one hook may take, unless the file says otherwise."),
     Setting("MCP_COMPACT_HOOK_ENTRY_POINTS", "flag", "on", "Hooks that installed Python packages offer."),
+    Setting("MCP_COMPACT_HOLD_MANUAL", "flag", "off", "A client's first /compact of a session is held back, once."),
+    Setting(
+        "MCP_COMPACT_INJECTION_CHARS",
+        "characters",
+        "9500",
+        "What a client is given back after its own compaction; above 10,000 Claude Code shows a preview.",
+    ),
+    Setting("MCP_COMPACT_FOLLOW", "flag", "on", "The server follows the transcript of its client's session."),
+    Setting("MCP_COMPACT_FOLLOW_SECONDS", "seconds", "2", "How often it looks whether the transcript has grown."),
     Setting(
         "MCP_COMPACT_SUMMARIZERS", "agent, provider, sampling", "agent", "Who is asked for a summary, in this order."
     ),

@@ -7,20 +7,15 @@ from functools import partial
 
 from anyio import to_thread
 
-from mcp_compact.compaction.extract import Material, extract
-from mcp_compact.compaction.session_memory import summaries_of
-from mcp_compact.compaction.snapshot import Reach, Snapshot
+from mcp_compact.compaction.snapshot import Snapshot
 from mcp_compact.errors import CallerError, ServerError
-from mcp_compact.messages.ids import MessageUuid
-from mcp_compact.messages.memory_document import is_empty, parse
 from mcp_compact.ports.store import SessionKey
 from mcp_compact.service.deps import Deps
 from mcp_compact.service.memory import get_memory
+from mcp_compact.service.memory_text import NEWEST, WRITER, covered_seq, memory_text, newest_uuid
 from mcp_compact.service.results import MemoryResult
 
-WRITER = "extractor"
 READINGS = 3
-NEWEST = Reach(1, 0, 1)
 
 
 async def extract_memory(deps: Deps, key: SessionKey) -> MemoryResult:
@@ -50,7 +45,7 @@ async def _is_written(deps: Deps, key: SessionKey, snapshot: Snapshot, text: str
     """Write the version, unless somebody else has written one since the snapshot."""
     version, now = snapshot.memory.version if snapshot.memory else 0, deps.clock.now_ms()
     try:
-        await deps.store.write_memory(key, text, _newest(snapshot), WRITER, now, if_version=version)
+        await deps.store.write_memory(key, text, newest_uuid(snapshot), WRITER, now, if_version=version)
     except CallerError as error:
         if error.code != "memory_changed":
             raise
@@ -58,24 +53,9 @@ async def _is_written(deps: Deps, key: SessionKey, snapshot: Snapshot, text: str
     return True
 
 
-def _newest(snapshot: Snapshot) -> MessageUuid | None:
-    """The newest live record, service records included: what the last boundary said is covered as well."""
-    places = [(item.seq, item.uuid) for item in snapshot.service] + [(item.seq, item.uuid) for item in snapshot.tail]
-    return max(places)[1] if places else None
-
-
 async def _text(deps: Deps, key: SessionKey, snapshot: Snapshot) -> str | None:
     """The memory of everything up to now; None where nothing is new."""
-    memory = snapshot.memory
-    known = memory if memory is not None and not is_empty(memory.text) else None
-    covered = (known.mark_seq or 0) if known else 0
-    records = await deps.store.records(key, after_seq=covered, up_to_seq=snapshot.base.last_seq, live_only=True)
-    summaries = summaries_of(snapshot)
-    if not records and not summaries:
-        return None
-    material = Material(tuple(records), previous=parse(known.text) if known else None, summaries=summaries)
+    covered, newest = covered_seq(snapshot), snapshot.base.last_seq
+    records = await deps.store.records(key, after_seq=covered, up_to_seq=newest, live_only=True)
     around, limits = await deps.surroundings(key.session_id), deps.settings.policy.memory
-    units = snapshot.family.units(limits.total_tokens)
-    section = snapshot.family.units(limits.section_tokens)
-    written = await to_thread.run_sync(partial(extract, material, units, section, around.count))
-    return written.render()
+    return await to_thread.run_sync(partial(memory_text, snapshot, records, limits, around.count))

@@ -30,9 +30,9 @@ def best_counter(tokenizer: Tokenizer) -> CountUnits:
     return exact_counter(tokenizer) or estimate_all
 
 
-def prepare(records: Sequence[Record], tokenizer: Tokenizer, *, with_content_hash: bool) -> list[Prepared]:
-    """Records ready to be stored, in their order."""
-    weighed = weigh_records(records, exact_counter(tokenizer), ClearedText())
+def prepare(records: Sequence[Record], tokenizer: Tokenizer | None, *, with_content_hash: bool) -> list[Prepared]:
+    """Records ready to be stored, in their order; without a tokenizer their weights are estimates."""
+    weighed = weigh_records(records, exact_counter(tokenizer) if tokenizer else None, ClearedText())
     return [
         Prepared(
             record=record,

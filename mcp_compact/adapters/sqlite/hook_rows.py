@@ -10,16 +10,20 @@ import os
 import sqlite3
 
 APPLICATION_ID = 0x4D435043
-SCHEMA = 2
-"""The schema that these statements are written for: the newest (a test compares)."""
+_SCHEMA = os.path.join(os.path.dirname(__file__), "schema")
 BUSY_SECONDS = 2.0
 """How long a hook waits for another process: its client waits for it."""
 KEPT_MS = 30 * 24 * 3600 * 1000
 """Bindings of clients that were started longer ago are forgotten."""
 
 
+def newest_schema() -> int:
+    """The version that an archive of this release has: that of its last migration."""
+    return max(int(name[:-4]) for name in os.listdir(_SCHEMA) if name.endswith(".sql"))
+
+
 def open_known(path: str) -> sqlite3.Connection | None:
-    """A connection to an archive of the schema known here; None where it is to be made or brought up to date first.
+    """A connection to an archive of the newest schema; None where it is to be made or brought up to date first.
 
     Raises sqlite3.Error where the file cannot be read or is no archive.
     """
@@ -28,7 +32,7 @@ def open_known(path: str) -> sqlite3.Connection | None:
     conn = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
     try:
         known = conn.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
-        if not known or conn.execute("PRAGMA user_version").fetchone()[0] != SCHEMA:
+        if not known or conn.execute("PRAGMA user_version").fetchone()[0] != newest_schema():
             conn.close()
             return None
         conn.execute("PRAGMA synchronous=NORMAL")

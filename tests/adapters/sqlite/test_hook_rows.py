@@ -12,14 +12,14 @@ from mcp_compact.adapters.sqlite.connection import ArchiveConnection
 from mcp_compact.adapters.sqlite.operations import hook_state
 from mcp_compact.adapters.sqlite.operations.hook_state import HookState
 from mcp_compact.errors import CallerError
-from mcp_compact.ports.store import Batch, NativeBoundary, Registered
+from mcp_compact.ports.store import Batch, Registered
 from tests.adapters.sqlite.builders import KEY, batch, dialogue, prepared, record
 
 S = (KEY.namespace, KEY.session_id)
 
 
-def test_the_statements_are_written_for_the_newest_schema():
-    assert migrations.schema_versions()[-1][0] == hook_rows.SCHEMA
+def test_the_archive_is_told_by_the_same_marks_as_everywhere():
+    assert migrations.schema_versions()[-1][0] == hook_rows.newest_schema()
     assert migrations.APPLICATION_ID == hook_rows.APPLICATION_ID
 
 
@@ -90,16 +90,6 @@ def test_what_is_not_named_stays(conn: ArchiveConnection):
     with pytest.raises(CallerError, match="no session"):
         hook_state.put_hook_state(conn, KEY, held=1)
     operations.append(conn, KEY, batch(*dialogue(4)), 1)
-    hook_state.put_hook_state(conn, KEY, held=1, summary="s", summary_after=4)
-    hook_state.put_hook_state(conn, KEY, summary=None)
-    assert hook_state.hook_state(conn, KEY) == HookState(held=1, summary_after=4)
-
-
-def test_a_clients_own_boundary_is_seen_behind_a_record_only(conn: ArchiveConnection):
-    assert not hook_state.native_since(conn, KEY, 0)
-    operations.append(conn, KEY, batch(*dialogue(4)), 1)
-    items = (prepared(record("n", "system", None, type="system")), prepared(record("s", "user", "summary")))
-    native = NativeBoundary(items[0].record.uuid, (items[1].record.uuid,), ())
-    seq = operations.append(conn, KEY, Batch(items, boundaries=(native,)), 2).last_seq - 1
-    assert hook_state.native_since(conn, KEY, seq - 1)
-    assert not hook_state.native_since(conn, KEY, seq)
+    hook_state.put_hook_state(conn, KEY, held=1, rules=4)
+    hook_state.put_hook_state(conn, KEY, held=2)
+    assert hook_state.hook_state(conn, KEY) == HookState(held=2, rules=4)

@@ -1,4 +1,4 @@
-"""What is kept of a session between the hooks of its client: texts to give, and a summary whose boundary is awaited."""
+"""What is kept of a session between the hooks of its client: texts that are given once."""
 
 from __future__ import annotations
 
@@ -22,11 +22,6 @@ class HookState:
     """What that start was given."""
     refinement: str = ""
     """Ready for the next prompt, once."""
-    summary: str | None = None
-    """The client's own summary, until the transcript brings its boundary."""
-    summary_trigger: str = ""
-    summary_after: int = 0
-    """The newest record when it came."""
     rules: int = 0
     """Rules in force when the last compaction was announced."""
     rules_told: int = 0
@@ -51,7 +46,7 @@ def hook_state(conn: sqlite3.Connection, key: SessionKey) -> HookState:
         return HookState(*row) if row else HookState()
 
 
-def put_hook_state(conn: sqlite3.Connection, key: SessionKey, **changes: str | int | None) -> None:
+def put_hook_state(conn: sqlite3.Connection, key: SessionKey, **changes: str | int) -> None:
     """Change what is kept; what is not named stays. Raises CallerError (`no_such_session`)."""
     with writing(conn):
         session = existing(conn, key)
@@ -59,17 +54,3 @@ def put_hook_state(conn: sqlite3.Connection, key: SessionKey, **changes: str | i
         values = dict(zip(_NAMES, row, strict=True)) if row else {name: getattr(HookState(), name) for name in _NAMES}
         values |= {name: well_formed(value) if isinstance(value, str) else value for name, value in changes.items()}
         conn.execute(_SAVE, (session.id, *(values[name] for name in _NAMES)))
-
-
-def native_since(conn: sqlite3.Connection, key: SessionKey, after_seq: int) -> bool:
-    """Has the transcript brought a compaction of the client's own behind this record?"""
-    with reading(conn):
-        session = state.load(conn, key)
-        row = (
-            session
-            and conn.execute(
-                "SELECT 1 FROM marker WHERE session = ? AND seq > ? AND native = 1 AND kind = 'compact_boundary'",
-                (session.id, after_seq),
-            ).fetchone()
-        )
-        return bool(row)

@@ -22,9 +22,6 @@ CREATE TABLE hook_state (
   injection TEXT NOT NULL DEFAULT '', -- for the start after the compaction that was announced last
   given TEXT NOT NULL DEFAULT '', -- what that start was given
   refinement TEXT NOT NULL DEFAULT '', -- for the next prompt, once
-  summary TEXT, -- the client's own, until the transcript brings its boundary; NULL for none
-  summary_trigger TEXT NOT NULL DEFAULT '',
-  summary_after INTEGER NOT NULL DEFAULT 0, -- newest record when it came
   rules INTEGER NOT NULL DEFAULT 0, -- rules in force when the last compaction was announced
   rules_told INTEGER NOT NULL DEFAULT 0, -- of them, those that the client's summary holds
   held INTEGER NOT NULL DEFAULT 0 -- compactions asked for by hand that were held back

@@ -1,0 +1,94 @@
+"""Archive and memory brought up to date from the client's transcript: only what is behind the last known place is read.
+
+The same batches, preparation and storage operations as in an import, one after the other. Twice is once, and
+several may do so at the same time.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from mcp_compact import places
+from mcp_compact.adapters.sqlite import operations
+from mcp_compact.compaction.snapshot import Snapshot
+from mcp_compact.config import Settings
+from mcp_compact.errors import CallerError, ServerError
+from mcp_compact.hooking.given import Given
+from mcp_compact.hooking.noting import NAMESPACE
+from mcp_compact.messages.weights import estimate_all
+from mcp_compact.ports.store import SessionKey
+from mcp_compact.service import import_batches, memory_text
+from mcp_compact.service.import_batches import ImportWork, ReadBatch
+from mcp_compact.service.keys import session_key
+from mcp_compact.service.prepare import prepare
+
+READINGS = 3
+
+
+def catch_up(conn: sqlite3.Connection, given: Given, settings: Settings, now_ms: int) -> SessionKey | None:
+    """Store what the transcript has that the archive has not; the session, None where there is none yet.
+
+    Raises CallerError `transcript_elsewhere` for a file that may not be read, and what an import raises.
+    """
+    key = session_key(NAMESPACE, given.session_id)
+    if given.transcript and not places.may_be_read(given.transcript):
+        raise CallerError(
+            "transcript_elsewhere",
+            "The client keeps its transcripts in a folder that may not be read.",
+            "Name that folder in MCP_COMPACT_ROOTS, in the environment that the client is started with.",
+        )
+    path = places.readable_transcript(given.transcript)
+    if path and Path(path).stat().st_size:
+        _import(conn, Path(path), key, settings, now_ms)
+    return key if operations.session(conn, key) is not None else None
+
+
+def _import(conn: sqlite3.Connection, path: Path, key: SessionKey, settings: Settings, now_ms: int) -> None:
+    head = import_batches.head_of(path, settings.max_file_bytes, format_name="", session_id=key.session_id)
+    position = operations.position(conn, NAMESPACE, head.source)
+    work = import_batches.work_at(head, path.stem, key.session_id, position)
+    with import_batches.open_file(path) as stream, import_batches.uncollected():
+        stream.seek(work.offset)
+        for read in import_batches.batches(work, import_batches.chunks(stream)):
+            for item in import_batches.ready(work, NAMESPACE, path.stem, read):
+                _store(conn, work, item, now_ms)
+
+
+def _store(conn: sqlite3.Connection, work: ImportWork, read: ReadBatch, now_ms: int) -> None:
+    # Without a tokenizer: its vocabulary takes longer to load than a transcript to be read.
+    prepared = prepare([item.record for item in read.parsed], None, with_content_hash=False)
+    key, stored = work.session(), []
+    if import_batches.needs_stored(read) and (row := operations.session(conn, key)) is not None:
+        stored = operations.records(conn, key, after_seq=0, up_to_seq=row.last_seq, live_only=True)
+    for own, batch in import_batches.parted(work, read, prepared, stored):
+        work.took(operations.append(conn, own, batch, now_ms))
+
+
+def update_memory(conn: sqlite3.Connection, key: SessionKey, settings: Settings, now_ms: int) -> None:
+    """Bring the session memory up to the newest record, where that is switched on and something is new."""
+    if not settings.policy.session_memory:
+        return
+    for _ in range(READINGS):
+        snapshot = operations.snapshot(conn, key, memory_text.NEWEST)
+        if snapshot is None:
+            return
+        covered, newest = memory_text.covered_seq(snapshot), snapshot.base.last_seq
+        records = operations.records(conn, key, after_seq=covered, up_to_seq=newest, live_only=True)
+        text = memory_text.memory_text(snapshot, records, settings.policy.memory, estimate_all)
+        if text is None or _is_written(conn, key, text, snapshot, now_ms):
+            return
+    raise ServerError("memory_changed", "The memory is being written by others.")
+
+
+def _is_written(conn: sqlite3.Connection, key: SessionKey, text: str, snapshot: Snapshot, now_ms: int) -> bool:
+    """Write the version, unless somebody else has written one since the snapshot."""
+    version = snapshot.memory.version if snapshot.memory else 0
+    mark = memory_text.newest_uuid(snapshot)
+    try:
+        operations.write_memory(conn, key, text, mark, memory_text.WRITER, now_ms, if_version=version)
+    except CallerError as error:
+        if error.code != "memory_changed":
+            raise
+        return False
+    return True

@@ -1,0 +1,47 @@
+"""The events that need archive and algorithms: everything is loaded and opened here, and nowhere earlier."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mcp_compact.adapters.sqlite import operations
+from mcp_compact.config import Settings, load_settings
+from mcp_compact.hooking import catching_up, compacting, noting
+from mcp_compact.hooking.given import Given
+
+BUSY_MS = 5_000
+"""How long a hook that works waits for another process: its client waits for it."""
+
+
+def make() -> None:
+    """Make the archive, or bring its schema up to date. Raises ServerError where that cannot be."""
+    with _opened(load_settings()):
+        pass
+
+
+def run(given: Given, now_ms: int) -> str:
+    """Handle the event; what is to be said on stdout. Raises CompactError, or HeldBack."""
+    settings = load_settings()
+    with _opened(settings) as conn:
+        match given.event:
+            case "PreCompact":
+                return compacting.announced(conn, given, settings, now_ms)
+            case "SessionStart":
+                return noting.context(given.event, compacting.started_anew(conn, given, settings, now_ms))
+            case "PostCompact":
+                compacting.done(conn, given, settings, now_ms)
+            case _:
+                catching_up.catch_up(conn, given, settings, now_ms)
+    return ""
+
+
+@contextmanager
+def _opened(settings: Settings) -> Iterator[sqlite3.Connection]:
+    conn = operations.connect(settings.db, full_sync=settings.synchronous == "full")
+    try:
+        conn.execute(f"PRAGMA busy_timeout={BUSY_MS}")
+        yield conn
+    finally:
+        conn.close()
