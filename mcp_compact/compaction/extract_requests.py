@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mcp_compact.compaction.identifiers import identifiers
+from mcp_compact.compaction.rules import Rule, in_force, rules_in
 from mcp_compact.messages.weights import CountUnits
 from mcp_compact.messages.words import sentences, standing_instructions
 
@@ -30,15 +31,42 @@ class Request:
 
 
 def requests(messages: Iterable[str]) -> list[Request]:
-    """The bullets of these messages, old to new; what is said again stands where it was said last."""
+    """The bullets of these messages, old to new; what is said again stands where it was said last.
+
+    Rules that a later message revokes are left out, and so are the words that do nothing but revoke.
+    """
+    said = list(messages)
+    gone = _not_in_force(said)
     found: dict[str, Request] = {}
-    for message in messages:
-        for request in _of_message(message):
+    for message in said:
+        for request in _of_message(_without(message, gone)):
             key = request.text.casefold()
             found.pop(key, None)
             found[key] = request
     made = list(found.values())
     return [r for r in made[:-NEWEST] if not _is_small_talk(r)] + made[-NEWEST:]
+
+
+def _not_in_force(messages: Sequence[str]) -> frozenset[str]:
+    """Rules that are revoked, and the sentences that revoke, as they were written but for white space."""
+    said = [Rule(text, kind) for message in messages for text, kind in rules_in(message)]
+    held = {rule.text.casefold() for rule in in_force(said)}
+    return frozenset(rule.text for rule in said if rule.text.casefold() not in held)
+
+
+def _without(message: str, gone: frozenset[str]) -> str:
+    """The message without these sentences. What stands between them becomes lines of their own."""
+    if not gone or not any(" ".join(sentence.split()) in gone for sentence in sentences(message)):
+        return message
+    return "\n".join(line for raw in message.split("\n") if (line := _line_without(raw, gone)))
+
+
+def _line_without(line: str, gone: frozenset[str]) -> str:
+    kept = line
+    for sentence in sentences(line):
+        if " ".join(sentence.split()) in gone:
+            kept = kept.replace(sentence, "\n", 1)
+    return "\n".join(part.strip() for part in kept.split("\n") if part.strip(" -*+\t"))
 
 
 def _is_small_talk(request: Request) -> bool:

@@ -30,6 +30,7 @@ from mcp_compact.compaction.attempt import FEWEST_MEMORY_TOKENS, Attempt, NeedsR
 from mcp_compact.compaction.cuts import total
 from mcp_compact.compaction.findings import Findings, found, tool_references
 from mcp_compact.compaction.plan import ServiceText
+from mcp_compact.compaction.rules import DROPPED, holding
 from mcp_compact.messages.weights import Weight
 
 LOOK_BACK = 400
@@ -254,8 +255,9 @@ def restorable(attempt: Attempt, window: Window) -> Restorable:
 
 def _rules(attempt: Attempt, kept: Container[int], said: str) -> tuple[Rule, ...]:
     pins = [pin.text for pin in attempt.snapshot.registered if pin.kind == INSTRUCTION]
-    known = {folded(text) for text in pins}
-    others = [item for item in attempt.snapshot.instructions if folded(item.text) not in known]
+    known = {folded(pin.text) for pin in attempt.snapshot.registered if pin.kind in (INSTRUCTION, DROPPED)}
+    held = set(holding([item.text for item in attempt.snapshot.instructions]))
+    others = [item for item in attempt.snapshot.instructions if item.text in held and folded(item.text) not in known]
     return (
         *(Rule(text, pinned=True, in_tail=says(said, folded(text))) for text in pins),
         *(Rule(item.text, pinned=False, in_tail=item.seq in kept) for item in others),

@@ -34,7 +34,7 @@ _PROVIDERS = (
 _PROVIDER = re.compile(rf"(?<![\w\-])(?:{'|'.join(_PROVIDERS)})(?![\w\-])", re.ASCII)
 
 _PRIVATE_KEY = re.compile(
-    r"(-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)[\s\S]{1,20000}?"
+    r"(-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)(?:[^-]|-(?!----)){1,20000}"
     r"(-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)"
 )
 _ADDRESS = re.compile(r"(\b[a-zA-Z][\w+.\-]{1,20}://[^\s:/@\"'<>]{0,100}:)([^\s/@\"'<>]{3,200})(@)")

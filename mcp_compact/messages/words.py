@@ -6,6 +6,7 @@ import re
 
 from mcp_compact.messages.blocks import TextBlock
 from mcp_compact.messages.message import Record
+from mcp_compact.messages.rule_grammar import kind_of
 
 PASTED_CHARS = 6000
 """A longer text is a pasted document or plan, not words of its user."""
@@ -29,7 +30,14 @@ _NOT_TYPED = (
     "Stop hook feedback",
     "Base directory for this skill",
     "[Image: source",
+    "Read the output file to retrieve the result:",
+    "Full transcript available at:",
 )
+_OF_THE_CLIENT = re.compile(
+    r"If you need specific details from before exiting plan mode \(like exact code snippets, error messages, or "
+    r"content you generated\), read the full transcript at: \S+"
+)
+"""What Claude Code puts below a plan that it hands to itself as a prompt."""
 
 
 def users_words(record: Record) -> str:
@@ -48,7 +56,7 @@ def users_words(record: Record) -> str:
 
 def typed(text: str) -> str:
     """The part of a user message's text that its user typed."""
-    own = without_injected(text).strip()
+    own = _OF_THE_CLIENT.sub("", without_injected(text)).strip()
     if own.startswith(_NOT_TYPED):
         return ""
     return own if len(own) <= PASTED_CHARS else _beside_paste(own)
@@ -148,13 +156,15 @@ def sentences(text: str) -> list[str]:
 
 
 def is_instruction(sentence: str) -> bool:
-    """Does one sentence read as a standing instruction?"""
+    """May one sentence be a standing instruction? A cue is enough; `rule_grammar.kind_of` judges more strictly."""
     if len(sentence) > LONGEST_INSTRUCTION or sentence.endswith(("?", "？")):  # noqa: RUF001
         return False
     dense = _DENSE.search(sentence) is not None
     if len(sentence) < (SHORTEST_DENSE_INSTRUCTION if dense else SHORTEST_INSTRUCTION):
         return False
-    return _CUE.search(sentence.lower()) is not None or (dense and _DENSE_CUE.search(sentence) is not None)
+    if _CUE.search(sentence.lower()) is not None or (dense and _DENSE_CUE.search(sentence) is not None):
+        return True
+    return kind_of(sentence) != ""
 
 
 def _without_mark(piece: str) -> str:

@@ -45,7 +45,8 @@ def benchmark() -> ModuleType:
     if not script.is_file():
         raise SystemExit(f"there is no recall benchmark at {script}; see CONTRIBUTING.md, test data")
     spec = importlib.util.spec_from_file_location("recall", script)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["recall"] = module
     spec.loader.exec_module(module)
@@ -112,7 +113,9 @@ def main() -> int:
     print(f"# {len(rows) // 3} compactions")
     print("| | " + " | ".join((*FIGURES, "characters")) + " |\n|" + "---|" * (len(FIGURES) + 2))
     for method, figures in table.items():
-        cells = ("-" if value is None else f"{value:.0f}" if value > 1 else f"{value:.3f}" for value in figures.values())
+        cells = (
+            "-" if value is None else f"{value:.0f}" if value > 1 else f"{value:.3f}" for value in figures.values()
+        )
         print(f"| {method} | " + " | ".join(cells) + " |")
     return 0
 
