@@ -84,7 +84,7 @@ def _claude(*, statusline: bool | None) -> Plan:
         (
             lambda: client_check("claude", install_claude.NEEDS),
             lambda: server_check([*program.words, "serve", "--profile", "agent"], program.env),
-            lambda: hook_check(program.shell("hook"), _probe()),
+            lambda: hook_check(program.hook_line(), _probe()),
         ),
         tuple(install_claude.notes(folder, wanted, statusline=statusline)),
     )

@@ -90,12 +90,12 @@ def _servers(data: Any, program: Program) -> Any:  # noqa: ANN401 (JSON)
 def _hooks(data: Any, program: Program) -> Any:  # noqa: ANN401 (JSON)
     for groups in data["hooks"].values():
         for hook in (hook for group in groups for hook in group["hooks"]):
-            hook["command"] = program.shell(*hook["command"].split()[1:])
+            hook["command"] = program.hook_line(*hook["command"].split()[2:])
     return data
 
 
 def _status_line(program: Program) -> dict[str, object]:
-    return {"type": "command", "command": program.shell("statusline"), "padding": 0}
+    return {"type": "command", "command": program.line("statusline"), "padding": 0}
 
 
 def _json(data: object) -> bytes:

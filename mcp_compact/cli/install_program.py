@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import subprocess
 import sys
-import sysconfig
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from mcp_compact.cli.clients import NAME
 from mcp_compact.errors import ServerError
 
+HOOK = "mcp_compact.hook"
+
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The words that start this program, and what its environment must hold."""
+    """The words that start this program and those that start its hook, and what their environment must hold."""
 
     words: tuple[str, ...]
+    hook: tuple[str, ...]
     env: dict[str, str] = field(default_factory=dict)
 
-    def shell(self, *more: str) -> str:
-        """One line for a POSIX shell."""
+    def line(self, *more: str) -> str:
+        """One line for a POSIX shell that runs a command."""
+        return self._line([*self.words, *more])
+
+    def hook_line(self, *more: str) -> str:
+        """The same for the hook, past the command line's parser: it runs at every prompt."""
+        return self._line([*self.hook, *more])
+
+    def _line(self, words: list[str]) -> str:
         before = [f"{name}={shlex.quote(value)}" for name, value in self.env.items()]
-        return " ".join([*before, shlex.join([*self.words, *more])])
+        return " ".join([*before, shlex.join(words)])
 
     def script(self) -> str:
         """A shell script that stands for the program."""
@@ -31,14 +42,24 @@ class Program:
 
 
 def this_program() -> Program:
-    """The command beside this Python; else this Python with the package, found without the working directory (-P)."""
-    beside = (Path(sys.executable).parent / name for name in (NAME, f"{NAME}.exe"))
-    own = next((path for path in beside if path.is_file()), None)
-    if own is not None:
-        return Program((str(own),))
-    package = Path(__file__).resolve().parents[2]
-    installed = package == Path(sysconfig.get_path("purelib")).resolve()
-    return Program((sys.executable, "-P", "-m", "mcp_compact"), {} if installed else {"PYTHONPATH": str(package)})
+    """The command beside this Python; else this Python with the package, found without the working directory."""
+    python, module = sys.executable, "mcp_compact"
+    if not _installed(python):
+        package = str(Path(__file__).resolve().parents[2])
+        start = (python, "-P", "-m")
+        return Program((*start, module), (*start, HOOK), {"PYTHONPATH": package})
+    beside = (Path(python).parent / name for name in (NAME, f"{NAME}.exe"))
+    own = next((str(path) for path in beside if path.is_file()), None)
+    start = (python, "-I", "-m")
+    return Program((own,) if own else (*start, module), (*start, HOOK))
+
+
+def _installed(python: str) -> bool:
+    """Whether Python finds this very package by itself, with nothing of the environment or the working directory."""
+    look = "import mcp_compact; print(mcp_compact.__file__)"
+    done = subprocess.run([python, "-I", "-c", look], capture_output=True, check=False)  # noqa: S603 (this Python)
+    found = Path(os.fsdecode(done.stdout.strip() or b"nowhere"))
+    return found.parent.resolve() == Path(__file__).resolve().parents[1]
 
 
 def manifests(client: str) -> Path:

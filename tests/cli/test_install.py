@@ -15,7 +15,11 @@ from mcp_compact.cli.install_program import Program, manifests, this_program
 from mcp_compact.cli.install_record import record_of
 from mcp_compact.errors import CallerError
 
-AWKWARD = Program(("/opt/a 'b\" c/mcp-compact",), {"PYTHONPATH": "/opt/it's here"})
+AWKWARD = Program(
+    ("/opt/a 'b\" c/mcp-compact",), ("/opt/a 'b\" c/python", "-m", "hook"), {"PYTHONPATH": "/opt/it's here"}
+)
+
+ELSEWHERE = Program(("/elsewhere/mcp-compact",), ("/elsewhere/mcp-compact", "hook"))
 
 
 @pytest.fixture
@@ -81,7 +85,7 @@ def test_the_plugin_starts_this_very_program_by_its_absolute_path(home):
         for h in g["hooks"]
     }
     (command,) = commands
-    assert shlex.split(command) == ["PYTHONPATH=/opt/it's here", AWKWARD.words[0], "hook"]
+    assert shlex.split(command) == ["PYTHONPATH=/opt/it's here", *AWKWARD.hook]
     assert read(plugin / ".claude-plugin/plugin.json")["version"] == __version__
 
 
@@ -89,7 +93,7 @@ def test_a_path_with_blanks_and_quotes_is_one_word_for_the_shell(tmp_path, home)
     program = tmp_path / "a 'b\" c $HOME"
     program.write_text('#!/bin/sh\nprintf "%s|" "$GREETING" "$@"\n')
     program.chmod(0o755)
-    put(Program((str(program),), {"GREETING": 'it\'s "me"'}))
+    put(Program((str(program),), (str(program), "hook"), {"GREETING": 'it\'s "me"'}))
     script = home / ".claude/skills/mcp-compact/bin/mcp-compact"
     assert (
         subprocess.run([script, "a b", "c"], capture_output=True, text=True, check=True).stdout == 'it\'s "me"|a b|c|'
@@ -128,7 +132,7 @@ def test_the_client_command_passes_known_verbs_on_and_never_fails(tmp_path, home
     program = tmp_path / "program"
     program.write_text('#!/bin/sh\nprintf "%s|" "$@"\nexit 2\n')
     program.chmod(0o755)
-    put(Program((str(program),)))
+    put(Program((str(program),), (str(program),)))
     script = home / ".claude/skills/mcp-compact/bin/mcp-compact-client"
     done = subprocess.run([script, *words], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, expected)
@@ -186,7 +190,7 @@ def test_an_entry_that_somebody_made_their_own_stays(home, settings):
 def test_another_installation_changes_our_entries_and_keeps_the_first_backup(home, settings):
     settings.write_text(ODD)
     put()
-    changed = {change.path.name for change in put(Program(("/elsewhere/mcp-compact",)))}
+    changed = {change.path.name for change in put(ELSEWHERE)}
     assert changed == {"settings.json", ".mcp.json", "hooks.json", "mcp-compact"}
     assert "/elsewhere/mcp-compact" in settings.read_text()
     take_back()
@@ -197,7 +201,7 @@ def test_another_installation_after_a_change_of_theirs_leaves_one_entry_of_ours(
     settings.write_text('{"model": "opus"}')
     put()
     settings.write_text(settings.read_text().replace("opus", "sonnet"))
-    put(Program(("/elsewhere/mcp-compact",)))
+    put(ELSEWHERE)
     assert settings.read_text().count("statusLine") == 1
     take_back()
     assert settings.read_text() == '{"model": "sonnet"}'
@@ -346,5 +350,13 @@ def test_a_server_or_hook_that_cannot_start_is_said_with_its_last_words(tmp_path
     assert hook_check(shlex.quote(str(broken)), {}).ok is False
 
 
-def test_this_program_is_named_by_an_absolute_path():
-    assert Path(this_program().words[0]).is_absolute()
+def test_this_program_is_named_by_absolute_paths_and_reads_nothing_of_the_working_directory(tmp_path):
+    (tmp_path / "mcp_compact").mkdir()
+    (tmp_path / "mcp_compact" / "__init__.py").write_text("raise SystemExit('not this one')")
+    program = this_program()
+    assert Path(program.words[0]).is_absolute()
+    for line in (program.line("--version"), program.hook_line()):
+        done = subprocess.run(
+            ["sh", "-c", line], cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, "")
