@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mcp_compact.errors import CallerError
-from mcp_compact.transcripts.claude_code_out import project_slug
+from mcp_compact.transcripts.claude_code_out import project_slug as project_slug  # noqa: PLC0414 - named here too
 
 NAMED_IN_ERRORS = 5
 SHOWN_CHARS = 300
