@@ -15,7 +15,7 @@ CLIENTS = "not yet: clients and their hooks"
 LOSS = "not yet: loss audit"
 MASKS = "not yet: masking and forgetting"
 RESOURCES = "not yet: resources, prompts and completion"
-SAMPLING = "not yet: summaries by sampling"
+SAMPLING = "server/test_sampling.py"
 LARGE = "not yet: searching very large archives"
 
 MODEL = "adapters/sqlite/test_against_the_model.py::TestArchive"
@@ -129,7 +129,7 @@ RULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "R7.2": ("too long material loses oldest rounds, three tries", (f"{SUMMARIES}::test_too_long_material_loses_its_oldest_rounds_and_each_request_is_smaller",)),
     "R7.3": ("the agent writes, across a restart, once, for an hour", (f"{SUMMARIES}::test_the_agent_writes_the_summary_also_after_a_restart", f"{SUMMARIES}::test_a_handle_works_once_for_an_hour_and_in_its_own_namespace_only")),
     "R7.4": ("a provider writes only where it is asked for", (f"{CONFIG}::test_the_calling_agent_writes_summaries_and_no_key_in_the_environment_changes_that", f"{SUMMARIES}::test_a_provider_writes_and_its_cost_is_told", "adapters/summarizers/test_provider.py::test_the_tries_are_counted_and_the_waits_between_them_grow")),
-    "R7.5": ("the client's model writes by sampling", (SAMPLING,)),
+    "R7.5": ("the client's model writes by sampling, in both eras", (f"{SAMPLING}::test_the_clients_model_writes_the_summary", f"{SAMPLING}::test_a_client_without_sampling_is_not_asked_and_gets_no_error", f"{SAMPLING}::test_a_slow_client_is_given_up_after_the_limit_and_told_so", f"{SAMPLING}::test_the_call_that_is_made_again_is_answered_once")),
     "R7.6": ("bad summaries are refused and nothing is written", (f"{WRITTEN}::test_a_summary_that_is_none_writes_nothing_and_its_cause_is_named", f"{SUMMARIES}::test_a_bad_summary_is_refused_nothing_is_written_and_another_may_follow", f"{SUMMARIES}::test_a_copy_of_the_prompt_is_refused")),
     "R7.7": ("invented names are told", (f"{SUMMARIES}::test_invented_names_are_told",)),
     "R7.8": ("pins, plan, to-dos, tools, skills and files are restored", (f"{RESTORE}::test_what_was_found_is_put_back_in_its_order_and_of_files_the_five_newest", f"{PINS}::test_reinj_01_what_was_registered_is_in_the_answer_on_both_paths")),

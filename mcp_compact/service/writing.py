@@ -69,6 +69,6 @@ async def _by_writer(
 
 def _cost(answer: Written) -> tuple[str, ...]:
     if answer.input_tokens is None and answer.output_tokens is None:
-        return ()
+        return (f"written by {answer.writer}, which does not say what it cost",)
     price = f", {answer.cost:.4f} US dollars" if answer.cost is not None else ""
     return (f"written by {answer.writer}: {answer.input_tokens} tokens read, {answer.output_tokens} written{price}",)

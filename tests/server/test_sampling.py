@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ from typing import Any
 
 import anyio
 import pytest
+import uvicorn
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.context import ClientRequestContext
 from mcp.types import (
@@ -29,7 +31,7 @@ from mcp_compact.compaction.answers import SummaryAnswer
 from mcp_compact.config import Settings
 from mcp_compact.ports.hooks import HookDetails, HookOutcome
 from mcp_compact.ports.summarizer import Summarizer, WriterFailed, Written
-from mcp_compact.server.app import build_server, local_place
+from mcp_compact.server.app import CompactServer, build_server, local_place
 from mcp_compact.service.jobs import CompactCall
 from mcp_compact.service.service import Service
 from mcp_compact.testing import FixedClock
@@ -113,6 +115,8 @@ class House:
     provider: Summarizer | None = None
     timeout_s: int = 120
     profile: str = "core"
+    stateless: bool | None = None
+    """None: in this process. Else over HTTP, with or without sessions of the protocol."""
     service: Service | None = None
 
     @asynccontextmanager
@@ -131,8 +135,22 @@ class House:
                 yield self.service
 
         server = build_server(settings, profile=self.profile, place=local_place(settings, self.folder), factory=opened)
-        async with Client(server, mode=self.era, sampling_callback=model) as client:
+        async with self.reached(server) as target, Client(target, mode=self.era, sampling_callback=model) as client:
             yield client
+
+    @asynccontextmanager
+    async def reached(self, server: CompactServer) -> AsyncIterator[CompactServer | str]:
+        """The server in this process, or its address on the loopback interface."""
+        if self.stateless is None:
+            yield server
+            return
+        app = server.streamable_http_app(stateless_http=self.stateless)
+        running = uvicorn.Server(uvicorn.Config(app, log_level="error"))
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(running.serve, [listening])
+                yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
+                running.should_exit = True
 
     async def filled(self, client: Client, rounds: int = 14) -> dict[str, Any]:
         """A session that is worth compacting; its status."""
@@ -162,6 +180,7 @@ async def test_the_clients_model_writes_the_summary(house: House) -> None:
         assert (done["status"], done["strategy"], done["writer"]) == ("compacted", "summary", "sampling:small-1")
         assert done["tokens_after"] <= 6_000 < done["tokens_before"]
         assert "compaction_id" not in done
+        assert "written by sampling:small-1, which does not say what it cost" in done["warnings"]
         messages = await context_of(client, "s")
         assert problems(messages) == []
         assert "function_3_7 fails on line 12" in str(messages)
@@ -311,6 +330,28 @@ async def test_a_call_of_a_tool_is_no_summary(house: House) -> None:
         assert (done["status"], len(reasons(done))) == ("failed", 1)
         assert reasons(done)[0] == "tool_call"
         assert await unchanged(client, before)
+
+
+@pytest.mark.parametrize("stateless", [False, True])
+async def test_over_http_it_writes_wherever_it_can_be_reached(house: House, *, stateless: bool) -> None:
+    house.summarizers, house.stateless = ("sampling", "agent"), stateless
+    async with house.client(Model(text(SUMMARY))) as client:
+        await house.filled(client)
+        done = await call(client, "compact_session", **ASKED)
+    # Without sessions a client of the older era cannot be asked anything, and is not.
+    reachable = house.era == "auto" or not stateless
+    assert (done["status"], reasons(done)) == (("compacted" if reachable else "summary_required"), [])
+
+
+async def test_of_a_session_beyond_its_window_the_oldest_messages_are_not_sent(house: House) -> None:
+    model = Model(text(SUMMARY))
+    async with house.client(model) as client:
+        await call(client, "append_messages", session_id="s", messages=conversation(14), context_window=10_000)
+        assert (await call(client, "compact_session", **ASKED))["status"] == "compacted"
+    [seen] = model.seen
+    assert "The oldest" in seen
+    assert "module 0;" not in seen
+    assert "FOCUS-42" in seen
 
 
 # ---- the era in which the server asks while the call waits
