@@ -354,6 +354,27 @@ async def test_of_a_session_beyond_its_window_the_oldest_messages_are_not_sent(h
     assert "FOCUS-42" in seen
 
 
+async def test_an_attempt_that_came_to_nothing_is_not_made_again_unless_forced(house: House) -> None:
+    model = Model(text(""), text(SUMMARY))
+    async with house.client(model) as client:
+        await house.filled(client)
+        assert (await call(client, "compact_session", **ASKED))["status"] == "failed"
+        again = await call(client, "compact_session", **ASKED)
+        assert [item["reason"] for item in again["declined"]] == ["same_attempt"]
+        assert len(model.asked) == 1
+        assert (await call(client, "compact_session", **ASKED, force=True))["status"] == "compacted"
+
+
+async def test_three_automatic_compactions_that_a_bad_answer_spoiled_open_the_breaker(house: House) -> None:
+    asked = {**ASKED, "trigger": "auto"}
+    async with house.client(Model(text(""))) as client:
+        full = {"session_id": "s", "context_window": 20_000, "overhead_tokens": 15_000}
+        await call(client, "append_messages", messages=conversation(14), **full)
+        done = [await call(client, "compact_session", **asked) for _ in range(4)]
+    reasons = [result["declined"][-1]["reason"] for result in done]
+    assert reasons == ["blank", "same_attempt", "same_attempt", "breaker_open"]
+
+
 # ---- the era in which the server asks while the call waits
 
 
