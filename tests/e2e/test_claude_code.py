@@ -47,6 +47,7 @@ def story(claude: Claude) -> Story:
         claude.model.script(
             Rule("detailed summary", text=SUMMARY),
             Rule("read the notes", tool="Read", input={"file_path": str(notes)}, times=1),
+            Rule(f"^1\t.*{FACT}", text=f"Noted: the {FACT}, so I use it in gauges.py.", times=1),
             Rule("how full", tool="get_context_status", times=1),
             Rule("search the archive", tool="search_messages", input={"query": "GX-4471-B"}, times=1),
         )
@@ -104,8 +105,8 @@ def test_the_next_request_carries_what_the_summary_left_out_whole(story):
     text = whole_text(body)
     assert "Work goes on." in text
     given = _injection(body)
-    assert RULE in given
-    assert FACT in given
+    assert RULE in given, given
+    assert FACT in given, given
     assert len(given) <= MOST_CHARS
     assert "persisted-output" not in text
 
