@@ -11,10 +11,10 @@ class PatientConnection(H11Protocol):
     """A connection that is closed where the headers of a request do not come in time.
 
     uvicorn waits for ever for a client that connects and says nothing, or half a header: enough of them, and
-    nobody else gets in. The limit is the server's keep-alive times `HEADERS_FACTOR`.
+    nobody else gets in.
     """
 
-    HEADERS_FACTOR = 3
+    headers_s: float = 30
     _waiting: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -41,7 +41,7 @@ class PatientConnection(H11Protocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def _wait(self) -> None:
-        self._waiting = self.loop.call_later(self.timeout_keep_alive * self.HEADERS_FACTOR, self._give_up)
+        self._waiting = self.loop.call_later(self.headers_s, self._give_up)
 
     def _stop_waiting(self) -> None:
         if self._waiting is not None:
@@ -52,3 +52,8 @@ class PatientConnection(H11Protocol):
         self._waiting = None
         if not self._is_answering() and not self.transport.is_closing():
             self.transport.close()
+
+
+def patient(headers_s: float) -> type[PatientConnection]:
+    """The class of connections whose headers have to come within so many seconds."""
+    return type("PatientConnection", (PatientConnection,), {"headers_s": headers_s})

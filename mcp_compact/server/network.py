@@ -6,11 +6,13 @@ The archive is opened once, however many lifespans the SDK runs over it (SSE run
 from __future__ import annotations
 
 import logging
+import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from types import FrameType
 
 import anyio
 import uvicorn
@@ -27,7 +29,7 @@ from mcp_compact.errors import CallerError, CompactError
 from mcp_compact.ports.tokens import Tenants
 from mcp_compact.server.app import build_server
 from mcp_compact.server.backend import Place
-from mcp_compact.server.connections import PatientConnection
+from mcp_compact.server.connections import patient
 from mcp_compact.server.guards import HostGuard, RateGuard, SlowSenders, security
 from mcp_compact.server.tenants import LOOPBACK, Access, Quotas, Rates, Verifier, current_tenant, signed_tokens
 from mcp_compact.service.service import Service
@@ -77,7 +79,7 @@ def serve_network(settings: Settings, transport: str, *, profile: str, is_statel
         app = network_app(settings, Network(transport, profile, is_stateless, must_authorize), port=port)
         config = uvicorn.Config(
             app,
-            http=PatientConnection,
+            http=patient(http.receive_timeout_s),
             ws="none",
             log_config=None,
             access_log=False,
@@ -91,9 +93,15 @@ def serve_network(settings: Settings, transport: str, *, profile: str, is_statel
         who = "with a bearer token" if must_authorize else "for this machine only, without a token"
         sys.stderr.write(f"mcp-compact: MCP at {_own_url(settings, port)}{path}, {who}.\n")
         sys.stderr.flush()
+        # uvicorn stops gracefully, and then raises the signal again for whoever was there before it.
+        signal.signal(signal.SIGTERM, _nothing_more)
         server = uvicorn.Server(config)
         anyio.run(server.serve, [listener])
     return 0
+
+
+def _nothing_more(_: int, __: FrameType | None) -> None:
+    """The server has stopped: the process ends by itself."""
 
 
 def _listening(host: str, port: int) -> socket.socket:
@@ -104,6 +112,8 @@ def _listening(host: str, port: int) -> socket.socket:
         listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
+        # From here on clients wait for their turn, until everything is open.
+        listener.listen(BACKLOG)
     except (OSError, OverflowError) as error:
         raise CallerError(
             "cannot_listen", f"{host[:80]} port {port} cannot be listened at: {error}.", "Choose another --port."
