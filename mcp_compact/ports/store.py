@@ -14,6 +14,7 @@ from mcp_compact.compaction.snip import SnipPlan
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.markers import Clearing, Marker
 from mcp_compact.messages.message import Record
+from mcp_compact.messages.values import value
 from mcp_compact.messages.weights import Weight
 
 
@@ -40,7 +41,7 @@ class SessionFacts:
     overhead_tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Prepared:
     """A record ready to be stored: counted, its links found, its instructions noted.
 
@@ -106,8 +107,9 @@ class Batch:
     @property
     def is_import(self) -> bool:
         """Does it come from a transcript? Imported records carry no content hash."""
-        hashed = any(item.content_hash for item in self.records)
-        return self.position is not None or bool(self.records and not hashed)
+        if self.position is not None:
+            return True
+        return bool(self.records) and not any(item.content_hash for item in self.records)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,6 @@ from mcp_compact.transcripts.parsed import Known, Parsed, derived_uuid, nothing_
 from mcp_compact.transcripts.report import ImportReport, PairCheck
 from mcp_compact.transcripts.sidechains import Sidechains, embedded_of
 
-LAST_MS = 253_402_300_799_999
-"""The end of the year 9999; times outside are none."""
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -120,8 +118,11 @@ class ClaudeCodeReader:
             raw = clean(raw)
         self._ordinal += 1
         uuid = uuid_of(raw.get("uuid")) or derived_uuid(self._source, self._ordinal, body)
-        agent_id = self._sidechains.agent_of(raw, uuid)
-        if agent_id is None:
+        agent_id = None
+        # Hardly any record has one of these, and asking costs.
+        if raw.get("isSidechain") or "parent_tool_use_id" in raw:
+            agent_id = self._sidechains.agent_of(raw, uuid)
+        if agent_id is None and not (self._has_main and "uuid" in raw):
             agent_id = self._place_of_own(raw)
         own = self._record(raw, body, uuid, agent_id, line)
         if raw.get("type") != "progress" or (carried := embedded_of(raw)) is None:
@@ -141,31 +142,30 @@ class ClaudeCodeReader:
     def _record(
         self, raw: Mapping[str, Any], body: bytes, uuid: MessageUuid, agent_id: str | None, line: int
     ) -> Parsed:
-        kind = kind_of(raw)
-        is_boundary = kind.subtype == BOUNDARY and kind.type == "system"
+        type_, subtype, message, is_meta, is_summary = kind_of(raw)
+        is_boundary = subtype == BOUNDARY and type_ == "system"
         parent, is_root = parent_of(raw, is_boundary=is_boundary)
-        at_ms = parse_time(raw.get("timestamp"))
         record = Record(
             uuid,
-            kind.type,
+            type_,
             body,
             raw,
-            kind.message,
+            message,
             self._linked(parent) if agent_id is None and self._kept else parent,
             is_root,
-            at_ms if at_ms is None or 0 <= at_ms <= LAST_MS else None,
+            parse_time(raw.get("timestamp")),
             0,
-            kind.subtype,
-            kind.is_meta,
-            kind.is_summary,
+            subtype,
+            is_meta,
+            is_summary,
             agent_id,
         )
         self._note(record, parent, line)
         facts = self._facts[agent_id]
         facts.look(raw, record)
-        if kind.type == "summary" and (leaf := uuid_of(raw.get("leafUuid"))) and self._is_elsewhere(leaf):
+        if type_ == "summary" and (leaf := uuid_of(raw.get("leafUuid"))) and self._is_elsewhere(leaf):
             facts.met(leaf)
-        if agent_id is None and (is_boundary or kind.is_summary):
+        if agent_id is None and (is_boundary or is_summary):
             self._note_compaction(record)
         return Parsed(record, agent_id, line)
 
@@ -183,8 +183,7 @@ class ClaudeCodeReader:
         report, agent_id, uuid = self._report, record.agent_id, record.uuid
         report.records += 1
         type_ = record.raw.get("type")
-        type_ = type_ if isinstance(type_, str) else record.type
-        report.types[type_] += 1
+        report.types[type_ if isinstance(type_, str) else record.type] += 1
         if agent_id is not None:
             report.sub_agents[agent_id] += 1
         if record.type not in KNOWN_TYPES:
@@ -206,7 +205,9 @@ class ClaudeCodeReader:
             self._report.warn("no_role", line, record.uuid, message.role)
         if record.is_message:
             self._report.messages += 1
-            self._pairs.look(record, line, known_call=self._resumed)
+            # A plain text holds nothing to pair.
+            if message is not None and type(message.content) is not str:
+                self._pairs.look(record, line, known_call=self._resumed)
 
     def _is_elsewhere(self, uuid: str) -> bool:
         """Is it a record of the session itself, or one of an earlier reading?"""

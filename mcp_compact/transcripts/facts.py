@@ -64,9 +64,10 @@ class FactsGatherer:
 
     def look(self, raw: Mapping[str, Any], record: Record) -> None:
         """Take what a record says of its session."""
-        session_id = uuid_of(raw.get("sessionId") or raw.get("session_id"))
-        if session_id is not None:
-            self.session_id = session_id
+        named = raw.get("sessionId") or raw.get("session_id")
+        # Nearly every record names the one before's, and to compare is cheaper than to check.
+        if named is not None and (named == self.session_id or uuid_of(named) is not None):
+            self.session_id = session_id = str(named)
             self.session_ids[session_id] += 1
         at_ms = record.at_ms
         if at_ms is not None:

@@ -66,16 +66,18 @@ def read_lines(chunks: Iterable[bytes], first_line: int = 1, offset: int = 0) ->
     number, start = first_line, offset
     pending: list[bytes] = []
     for chunk in chunks:
-        head, *rest = chunk.split(b"\n")
-        pending.append(head)
-        for piece in rest:
-            data = b"".join(pending) if len(pending) > 1 else pending[0]
+        pieces = chunk.split(b"\n")
+        pending.append(pieces[0])
+        if len(pieces) == 1:
+            continue
+        pieces[0], pending = b"".join(pending), [pieces.pop()]
+        for data in pieces:
             end = start + len(data) + 1
             if data.endswith(b"\r") or data.startswith(BOM):
-                data, start = _trimmed(data, start)
+                data, start = _trimmed(data, start)  # noqa: PLW2901 - the same line without its marks
             if data and not data.isspace():
                 yield Line(number, start, end, data)
-            number, start, pending = number + 1, end, [piece]
+            number, start = number + 1, end
     data = b"".join(pending)
     end = start + len(data)
     data, start = _trimmed(data, start)

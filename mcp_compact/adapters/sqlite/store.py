@@ -53,7 +53,9 @@ class OneHopConnection(aiosqlite.Connection):
         self, operation: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run an operation on the connection's thread, whole, and give its result."""
-        result: T = await self._execute(operation, self._conn, *args, **kwargs)  # type: ignore[no-untyped-call]
+        # The thread holds what it ran last until it is given something else; it shall not hold a whole batch.
+        handed = [partial(operation, self._conn, *args, **kwargs)]
+        result: T = await self._execute(_run_once, handed)  # type: ignore[no-untyped-call]
         return result
 
     async def open(self) -> None:
@@ -70,6 +72,11 @@ class OneHopConnection(aiosqlite.Connection):
         with CancelScope(shield=True):
             await self.close()
         self._thread.join()
+
+
+def _run_once(handed: list[Callable[[], T]]) -> T:
+    """Run the one operation of a list, which does not keep it."""
+    return handed.pop()()
 
 
 @asynccontextmanager

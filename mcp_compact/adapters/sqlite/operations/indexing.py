@@ -46,9 +46,9 @@ def index_batch(conn: sqlite3.Connection, limit: int = BATCH) -> int:
 
 
 def append_and_index(conn: sqlite3.Connection, key: SessionKey, batch: Batch, now_ms: int) -> Appended:
-    """`append`, and a batch for the index where one waits; a large import leaves its records to the searches."""
+    """`append`, and a batch for the index where one waits; an import leaves its records to the searches."""
     done = append(conn, key, batch, now_ms)
-    if done.new < BATCH <= waiting(conn):
+    if not batch.is_import and done.new < BATCH <= waiting(conn):
         # What was appended is acknowledged, whatever becomes of the index.
         with suppress(ServerError):
             index_batch(conn)
