@@ -180,7 +180,7 @@ RULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "R13.1": ("both protocol eras over stdio", (f"{STDIO}::test_a_client_that_opens_with_discover_is_served_without_a_handshake", "server/test_stdio_streams.py::test_every_handshake_version_is_served_and_an_unknown_one_gets_the_latest")),
     "R13.2": ("HTTP on loopback, checked hosts, tokens", (HTTP,)),
     "R13.3": ("nothing but the protocol on stdout", (f"{STDIO}::test_text_is_utf8_whatever_the_locale_and_logs_stay_off_the_wire",)),
-    "R13.4": ("a clean end when input ends", (f"{STDIO}::test_requests_from_a_pipe_are_all_answered_before_the_process_ends",)),
+    "R13.4": ("a clean end when input ends", (f"{STDIO}::test_requests_from_a_pipe_are_all_answered_before_the_process_ends", f"{STDIO}::test_a_call_that_cannot_be_stopped_does_not_keep_the_process", f"{STDIO}::test_the_process_has_less_than_five_seconds_to_end_and_first_to_answer")),
     "R13.5": ("what is derived is masked; forgetting is complete", (MASKS,)),
     "R13.6": ("search stays in the project", ("server/test_tools.py::test_a_search_without_a_session_stays_in_the_project", "adapters/sqlite/operations/test_search.py::test_only_sessions_of_the_tenant_and_the_project_are_searched")),
     "R13.7": ("a deleted session is gone from the file", ("adapters/sqlite/operations/test_deleting.py::test_its_rows_and_bodies_are_overwritten_in_the_file",)),

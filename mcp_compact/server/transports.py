@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+from contextlib import suppress
 
 import anyio
 from mcp.server.stdio import stdio_server
@@ -20,6 +21,7 @@ TRANSPORTS = ("stdio", "http", "sse")
 """`http` is the streamable HTTP of MCP; `sse` is deprecated by it and served for older clients."""
 GRACE_S = 4.5
 """How long calls that cannot be stopped (a count in a thread) may go on once the client has left."""
+ENDED_HARD = "The client left and a call could not be stopped: the process is ended. What was acknowledged is stored."
 
 
 def serve(
@@ -84,6 +86,13 @@ async def run_streams(server: CompactServer, requests: Requests, answers: Answer
 
 def _leave_soon() -> None:
     """End the process after a while, should a thread that cannot be stopped still be at work by then."""
-    timer = threading.Timer(GRACE_S, os._exit, (0,))
+    timer = threading.Timer(GRACE_S, _end)
     timer.daemon = True
     timer.start()
+
+
+def _end() -> None:
+    # Not by way of logging: the thread that cannot be stopped may hold its lock.
+    with suppress(OSError):
+        os.write(2, f"WARNING {__name__}: {ENDED_HARD}\n".encode())
+    os._exit(0)

@@ -14,9 +14,25 @@ from pathlib import Path
 from typing import Any, Self
 
 REPO = Path(__file__).resolve().parents[2]
-SERVE = "from mcp_compact.server import serve; raise SystemExit(serve('stdio'))"
 WAIT_S = 60
 """A guard against hanging, far beyond what any answer takes."""
+FOREVER_S = 3_600.0
+
+
+def serving(answers_s: float = FOREVER_S, grace_s: float = FOREVER_S) -> str:
+    """A program that serves over stdio and has so long to answer, and to end, after its input ended.
+
+    With the default it is never ended by its own clock, however busy the machine: that it ends at all shows that
+    every call was answered, and every thread, task and connection closed in order.
+    """
+    return (
+        "from mcp_compact.server import stdio, transports; "
+        f"stdio.LAST_ANSWERS_S, transports.GRACE_S = {answers_s}, {grace_s}; "
+        "raise SystemExit(transports.serve('stdio'))"
+    )
+
+
+SERVE = serving()
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
@@ -27,11 +43,11 @@ ENVELOPE = {
 class Wire:
     """A server process and its three streams."""
 
-    def __init__(self, folder: Path, env: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, env: Mapping[str, str] | None = None, program: str = SERVE) -> None:
         here = {name: value for name, value in os.environ.items() if not name.startswith("MCP_COMPACT_")}
         here |= {"PYTHONPATH": str(REPO), "MCP_COMPACT_DB": str(folder / "archive.db"), **(env or {})}
         self.process = subprocess.Popen(
-            [sys.executable, "-c", SERVE],
+            [sys.executable, "-c", program],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -135,11 +151,11 @@ class Wire:
         text: str = result["content"][0]["text"]
         return text
 
-    def leave(self, within_s: float = 30.0) -> int:
+    def leave(self) -> int:
         """Close the server's input; its exit code. Raises subprocess.TimeoutExpired if it stays."""
         assert self.process.stdin is not None
         self.process.stdin.close()
-        code = self.process.wait(timeout=within_s)
+        code = self.process.wait(timeout=WAIT_S)
         for thread in self._threads:
             thread.join()
         return code
