@@ -15,6 +15,7 @@ from mcp_compact.compaction.extract import Material, extract
 from mcp_compact.compaction.extract_lines import FEW_WORDS, Splitter
 from mcp_compact.compaction.extract_memory import user_words_of
 from mcp_compact.compaction.extract_requests import requests, within
+from mcp_compact.compaction.findings import found
 from mcp_compact.compaction.fitting import fit
 from mcp_compact.compaction.rules import Rule, rule_from_json, rule_to_json, rules_of
 from mcp_compact.messages.blocks import TextBlock, ToolResultBlock, ToolUseBlock
@@ -28,15 +29,19 @@ from mcp_compact.messages.words import users_words
 
 LIMIT_CHARS = 9_500
 """Claude Code shows only a preview of a hook's context above 10,000 characters."""
+REFINED_CHARS = 4_000
+"""Of what follows once the client's summary is known."""
 MUST_KEEP_CHARS = 4_000
+FILES_PUT_BACK, LARGEST_PUT_BACK_CHARS = 5, 20_000
+"""Of Claude Code; larger files, above 5,000 tokens, come back as a path only."""
 RULES_SHARE = 0.5
 """Of the limit, for rules with where they were said."""
 OPEN_WORK_SHARE = 0.15
 MANY_RULES = 12
 """With more of them, the turn alone says where."""
 
-TITLE = "mcp-compact: what the session said before this compaction, word for word from its archive."
-RULES = "## Rules and corrections of the user; they still hold"
+TITLE = "mcp-compact: what was said before this compaction, word for word from the session's archive."
+RULES = "## Rules and corrections of the user; they hold, the later one where two differ"
 OPEN_WORK = "## Open work"
 SAID = "## The user also said"
 MAY_LACK = "## What the summary may lack"
@@ -80,13 +85,15 @@ def injection_facts(
     *,
     session_id: str,
     native_summary: str = "",
-    restored: Collection[str] = (),
+    restored: Collection[str] | None = None,
     limit_chars: int = LIMIT_CHARS,
 ) -> InjectionFacts:
     """Facts of a session (all its records, for its rules) and of what its client compacts (`material`).
 
-    `native_summary`: what it holds in sentences is not said again.
+    `native_summary`: what it holds in sentences is not said again. `restored`: paths of the files that the client
+    puts back; None: those that Claude Code does (`files_put_back`).
     """
+    restored = files_put_back(material.records) if restored is None else restored
     bare = InjectionFacts(session_id, rules_of(session), (), None, native_summary, tuple(restored))
     own = replace(material, records=tuple(_without_restored(material.records, restored)))
     if native_summary:
@@ -98,6 +105,40 @@ def injection_facts(
     made = extract(own, max(0, room + double), None, _chars)
     tasks = tuple(line.removeprefix("- ") for line in made.body(TASK).splitlines() if line.startswith("- ["))
     return replace(bare, open_work=tasks, notes=_without_tasks(made, tasks))
+
+
+def refinement_facts(
+    session: Sequence[Record],
+    material: Material,
+    session_id: str,
+    native_summary: str,
+    given: str,
+    limit_chars: int = REFINED_CHARS,
+) -> InjectionFacts:
+    """What neither the client's summary, known now, nor the text that was `given` right after it holds."""
+    known = f"{native_summary}\n{given}"
+    facts = injection_facts(session, material, session_id=session_id, native_summary=known, limit_chars=limit_chars)
+    return replace(
+        facts,
+        rules=tuple(rule for rule in facts.rules if not holds(known, rule.text)),
+        open_work=tuple(line for line in facts.open_work if line not in known),
+        notes=_not_given(facts.notes, given) if facts.notes else None,
+        native_summary=native_summary,
+    )
+
+
+def holds(text: str, rule: str) -> bool:
+    """Does a text hold a rule word for word, white space and case aside?"""
+    return " ".join(rule.split()).casefold() in " ".join(text.split()).casefold()
+
+
+def files_put_back(records: Sequence[Record]) -> tuple[str, ...]:
+    """Files that Claude Code puts back whole: of the last ones those that were read or written whole and are not large.
+
+    What was read in parts is mostly a large file, of which it names the path only.
+    """
+    newest = found(records).files[-FILES_PUT_BACK:]
+    return tuple(item.name for item in newest if not item.note and len(item.text) <= LARGEST_PUT_BACK_CHARS)
 
 
 def injection_text(facts: InjectionFacts, limit_chars: int = LIMIT_CHARS) -> str:
@@ -231,6 +272,20 @@ def _without_tasks(document: MemoryDocument, tasks: Collection[str]) -> MemoryDo
         lines = [line for line in section.body.splitlines() if section.heading != TASK or line not in shown]
         made.append(replace(section, body="\n".join(lines)))
     return replace(document, sections=tuple(section for section in made if section.body))
+
+
+def _not_given(notes: MemoryDocument, given: str) -> MemoryDocument:
+    """The notes without lines that were given, and without heads that nothing is left under."""
+    known = {line.strip() for line in given.splitlines()}
+    sections = []
+    for section in notes.sections:
+        kept: list[str] = []
+        for line in reversed(section.body.splitlines()):
+            leads = bool(kept) and kept[-1].startswith("  ")
+            if leads if line.startswith("- `") else line.strip() not in known:
+                kept.append(line)
+        sections.append(replace(section, body="\n".join(reversed(kept))))
+    return replace(notes, sections=tuple(section for section in sections if section.body.strip()))
 
 
 def _without_restored(records: Iterable[Record], restored: Collection[str]) -> Iterable[Record]:

@@ -23,7 +23,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from mcp_compact.compaction.injection import injection_facts, injection_text
+from mcp_compact.compaction.injection import REFINED_CHARS, injection_facts, injection_text, refinement_facts
 from mcp_compact.messages.message import Record
 from mcp_compact.service.compactions import NativeCompaction, native_compactions
 from mcp_compact.transcripts.claude_code import ClaudeCodeReader
@@ -62,12 +62,10 @@ def records_of(path: Path) -> list[Record]:
 
 def texts_for(compaction: NativeCompaction, session_id: str) -> tuple[str, str]:
     """What the hook gives right after the compaction, and what it adds once it has seen the summary."""
-    facts = injection_facts(compaction.session, compaction.material, session_id=session_id)
-    first = injection_text(facts)
-    known = injection_facts(
-        compaction.session, compaction.material, session_id=session_id, native_summary=compaction.summary
-    )
-    return first, injection_text(known)
+    session, material = compaction.session, compaction.material
+    first = injection_text(injection_facts(session, material, session_id=session_id))
+    left_out = refinement_facts(session, material, session_id, compaction.summary, first)
+    return first, injection_text(left_out, REFINED_CHARS)
 
 
 def rows_of(recall: ModuleType, path: Path, background: Any) -> list[dict[str, Any]]:
@@ -80,7 +78,7 @@ def rows_of(recall: ModuleType, path: Path, background: Any) -> list[dict[str, A
         if case.weight <= 0:
             continue
         first, second = texts_for(found[messages[cut["at"]]["uuid"]], path.stem)
-        given = {SUMMARY: [], BEFORE: [first], AFTER: [second]}
+        given = {SUMMARY: [], BEFORE: [first], AFTER: [first, second]}
         for method, texts in given.items():
             post = [cut["summary"], *(recall.text_msg(text) for text in texts)]
             chars = sum(map(len, texts))
