@@ -15,6 +15,7 @@ from mcp_compact.service.offline import Offline, Report, compact_records, encode
 from mcp_compact.service.prepare import best_counter
 from mcp_compact.transcripts.claude_code import ClaudeCodeReader
 from mcp_compact.transcripts.lines import read_lines
+from mcp_compact.transcripts.openai_chat_messages import INSTRUCTING
 from mcp_compact.transcripts.registry import detect_format, output_format, reader_for
 from mcp_compact.transcripts.report import ImportReport
 from mcp_compact.wiring import tokenizer
@@ -66,7 +67,7 @@ def compact(  # noqa: PLR0913 - the options of a one-liner
         raise CallerError("bad_target", "target_tokens must be positive.", "Leave it out for the window's threshold.")
     reader = ClaudeCodeReader("messages")
     records = [parsed.record for at, item in enumerate(messages, 1) for parsed in _fed(reader, item, at)]
-    system = [dict(item) for item in messages if item.get("role") == "system" and "message" not in item]
+    system = [dict(item) for item in messages if item.get("role") in INSTRUCTING and "message" not in item]
     request = CompactRequest("manual", target_tokens=target_tokens, force=True)
     how = _offline(model or reader.facts().model, context_window, counting, policy)
     live, report = compact_records(records, request, how)

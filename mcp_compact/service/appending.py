@@ -160,6 +160,6 @@ def _has_content(item: Mapping[str, Any]) -> bool:
     inner = item.get("message", item)
     return (
         not isinstance(inner, Mapping)
-        or bool(inner.get("content"))
+        or bool(inner.get("content") or inner.get("tool_calls") or inner.get("refusal"))
         or item.get("type") not in (None, "user", "assistant")
     )

@@ -54,6 +54,11 @@ class AnthropicReader:
         facts = self._items.facts(agent_id)
         return replace(facts, model=self._model or facts.model) if agent_id is None else facts
 
+    def messages_of(self, value: Mapping[str, Any]) -> list[Any] | None:
+        """The messages of an object that holds a whole conversation; None for any other."""
+        messages = value.get("messages")
+        return messages if isinstance(messages, list) else None
+
     def state(self) -> dict[str, Any]:
         """A small JSON value from which another reader goes on."""
         return {"items": self._items.state(), "model": self._model, "by_line": self._by_line}
@@ -65,7 +70,7 @@ class AnthropicReader:
         if first is None:
             return
         parsed = parse_line(first)
-        if self._by_line or (parsed.objects and _messages_of(parsed.objects[0][0]) is None):
+        if self._by_line or (parsed.objects and self.messages_of(parsed.objects[0][0]) is None):
             self._by_line = True
             yield from self._read_lines(chain([first], rest))
         else:
@@ -92,7 +97,7 @@ class AnthropicReader:
             self._model = text_of(value, "model") or self._model
             if value.get("system"):
                 yield from self._system(value["system"])
-            value = _messages_of(value)
+            value = self.messages_of(value)
         if not isinstance(value, list):
             raise CallerError(
                 "not_a_transcript",
@@ -115,11 +120,6 @@ class AnthropicReader:
             self.report.add_problem(Problem(place, "a message without role", excerpt(body)))
             return
         yield from self._items.feed(raw, body, place)
-
-
-def _messages_of(value: Json) -> list[Any] | None:
-    messages = value.get("messages")
-    return messages if isinstance(messages, list) else None
 
 
 def _document(lines: list[Line]) -> object:

@@ -13,6 +13,7 @@ from mcp_compact.messages.codec import decode_message
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.message import MESSAGE_TYPES, Message
 from mcp_compact.transcripts.fields import text_of, uuid_of
+from mcp_compact.transcripts.openai_chat_messages import decode_chat, is_chat
 
 NO_MODEL = "<synthetic>"
 """The model of messages that the client made itself."""
@@ -79,6 +80,9 @@ def _is_meta(raw: Mapping[str, Any]) -> bool:
 
 def _bare_kind(raw: Mapping[str, Any], type_: object) -> Kind:
     role = raw.get("role")
+    if is_chat(raw):
+        chat = decode_chat(raw)
+        return Kind("system", "", chat) if chat.role == "system" else _message_kind(raw, chat.role, chat)
     if not isinstance(role, str) or role not in _ROLES:
         return Kind(type_ if isinstance(type_, str) and type_ else UNKNOWN)
     message = decode_message(raw, role)

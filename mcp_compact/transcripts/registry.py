@@ -14,11 +14,14 @@ from mcp_compact.transcripts.anthropic_out import to_messages
 from mcp_compact.transcripts.claude_code import ClaudeCodeReader
 from mcp_compact.transcripts.claude_code_out import to_entries
 from mcp_compact.transcripts.facts import facts_of
+from mcp_compact.transcripts.openai_chat import OpenAiChatReader
+from mcp_compact.transcripts.openai_chat_out import to_chat
 from mcp_compact.transcripts.parsed import Known, Reader, nothing_known
-from mcp_compact.transcripts.sniffing import FOREIGN, HEADS_BYTES, is_anthropic, is_claude_code, outlines
+from mcp_compact.transcripts.sniffing import FOREIGN, HEADS_BYTES, is_anthropic, is_claude_code, is_openai, outlines
 
 CLAUDE_CODE = "claude-code"
 ANTHROPIC = "anthropic"
+OPENAI = "openai"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,7 @@ class Format:
 FORMATS: Mapping[str, Format] = {
     CLAUDE_CODE: Format(CLAUDE_CODE, "Claude Code session (JSONL)", ClaudeCodeReader),
     ANTHROPIC: Format(ANTHROPIC, "Anthropic messages (JSON list, request, or JSONL)", AnthropicReader),
+    OPENAI: Format(OPENAI, "OpenAI chat messages (JSON list, request or log of one, or JSONL)", OpenAiChatReader),
 }
 
 Encoder: TypeAlias = Callable[[Sequence[Turn], LiveContext], list[dict[str, Any]]]
@@ -48,7 +52,11 @@ def _claude_code(turns: Sequence[Turn], live: LiveContext) -> list[dict[str, Any
     return list(to_entries(turns, facts, facts.session_id or "", {record.uuid: record for record in live.all}))
 
 
-OUTPUT_FORMATS: Mapping[str, Encoder] = {ANTHROPIC: _anthropic, CLAUDE_CODE: _claude_code}
+def _openai(turns: Sequence[Turn], live: LiveContext) -> list[dict[str, Any]]:
+    return to_chat(turns, {record.uuid: record for record in live.all})
+
+
+OUTPUT_FORMATS: Mapping[str, Encoder] = {ANTHROPIC: _anthropic, CLAUDE_CODE: _claude_code, OPENAI: _openai}
 
 
 def output_format(name: str) -> Encoder:
@@ -77,6 +85,8 @@ def _sniff(text: str) -> str | None:
             return foreign
         if found is None and is_claude_code(outline):
             return CLAUDE_CODE
+        if is_openai(outline):
+            return OPENAI
         if is_anthropic(outline):
             # The first messages look the same in other APIs' lists; a later one may tell.
             found = ANTHROPIC
@@ -121,4 +131,4 @@ def reader_for(
 
 
 def _readable() -> str:
-    return f"mcp-compact reads {' and '.join(FORMATS)} so far."
+    return f"mcp-compact reads {', '.join(FORMATS)} so far."

@@ -97,7 +97,9 @@ def is_anthropic(outline: Outline) -> bool:
 
 
 def is_openai(outline: Outline) -> bool:
-    """A chat message list in OpenAI's form, by what only that form has."""
+    """A chat message list in OpenAI's form, by what only that form has; or the log of a request of it."""
+    if outline.has("messages", "response"):
+        return True
     keys: Mapping[str, str | None] = outline.items or outline.keys
     roles = {keys.get("role"), *(key.removeprefix("role ") for key in keys if key.startswith("role "))}
     return "tool_calls" in keys or "tool_call_id" in keys or bool(roles & {"tool", "function", "developer"})
@@ -139,7 +141,6 @@ FOREIGN: tuple[tuple[str, str, Callable[[Outline], bool]], ...] = (
     ("cline", "a Cline session", lambda o: o.has("version", "sessionId", "messages")),
     ("pi", "a pi session", lambda o: o.type_is("session") and o.has("id", "cwd")),
     ("openhands", "an OpenHands event list", _is_openhands),
-    ("api-log", "a log of API requests", lambda o: o.has("request", "response") or o.has("messages", "response")),
-    ("openai", "an OpenAI chat list", is_openai),
+    ("api-log", "a log of API requests", lambda o: o.has("request", "response")),
 )
 """Formats that are known by name: name, what it looks like, how it is told."""

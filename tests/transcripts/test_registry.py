@@ -19,11 +19,14 @@ FOREIGN = {
     "atif": "atif",
     "swe-agent-traj": "swe-agent",
     "openhands": "openhands",
-    "openai-chat": "openai",
-    "openai-chat-log": "api-log",
     "anthropic-messages": "api-log",
 }
-READABLE = {"claude-code": "claude-code", "mini-swe-traj": "anthropic"}
+READABLE = {
+    "claude-code": "claude-code",
+    "mini-swe-traj": "anthropic",
+    "openai-chat": "openai",
+    "openai-chat-log": "openai",
+}
 
 
 def files(shared: Path, folder: str) -> list[Path]:
