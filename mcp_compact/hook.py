@@ -71,14 +71,19 @@ def _from_notes(conn: sqlite3.Connection, told: Given, archive: str, now_ms: int
     match told.event:
         case "SessionStart" if told.source == "compact":
             noting.bind(conn, told, now_ms)
-            return noting.context(told.event, hook_rows.injection(conn, *session)) or None
+            return noting.answer(told.event, "", hook_rows.injection(conn, *session)) or None
+        case "SessionStart" if told.source == "clear":
+            from mcp_compact import handoff_note
+
+            noting.bind(conn, told, now_ms)
+            return noting.started(conn, told, archive, handoff_note.take(archive, told.cwd, now_ms))
         case "SessionStart":
             noting.bind(conn, told, now_ms)
             return noting.started(conn, told, archive)
         case "UserPromptSubmit":
             noting.bind(conn, told, now_ms)
-            return noting.context(told.event, hook_rows.refinement(conn, *session))
-        case "Stop" | "SessionEnd" if noting.is_followed(conn):
+            return noting.answer(told.event, "", hook_rows.refinement(conn, *session))
+        case "Stop" | "SessionEnd" if places.may_be_read(told.transcript) and noting.is_followed(conn):
             # The server that follows the transcript brings what is new.
             return ""
         case _:
@@ -105,7 +110,7 @@ def _failed(fault: BaseException, told: Given, archive: str, now_ms: int) -> Ans
     except OSError:
         # The folder may not be written: that is the fault itself, and the next start meets it again.
         pass
-    return Answer(noting.said(noting.OFF) if told.event == "SessionStart" and not passes else "")
+    return Answer(noting.answer(told.event, noting.OFF) if told.event == "SessionStart" and not passes else "")
 
 
 def _said(fault: BaseException) -> tuple[str, str]:

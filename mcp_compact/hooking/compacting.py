@@ -13,12 +13,12 @@ from mcp_compact.adapters.sqlite import operations
 from mcp_compact.adapters.sqlite.operations.hook_state import hook_state, put_hook_state
 from mcp_compact.compaction.extract import Material
 from mcp_compact.compaction.injection import InjectionFacts, injection_facts, injection_text, must_keep_lines
-from mcp_compact.compaction.rules import DROPPED, Rule, rules_of, with_choices
+from mcp_compact.compaction.rules import DROPPED, rules_of, with_choices
 from mcp_compact.compaction.snapshot import Snapshot
 from mcp_compact.config import Settings
 from mcp_compact.hooking.catching_up import catch_up, update_memory
 from mcp_compact.hooking.given import Given
-from mcp_compact.messages.memory_document import MemoryDocument
+from mcp_compact.messages.memory_document import REQUESTS, MemoryDocument
 from mcp_compact.messages.message import Record
 from mcp_compact.ports.store import SessionKey
 from mcp_compact.service import memory_text
@@ -82,10 +82,10 @@ def done(conn: sqlite3.Connection, given: Given, settings: Settings, now_ms: int
     facts = _facts(conn, key, settings, known)
     if facts is None:
         return
-    told = sum(_holds(given.summary, rule) for rule in facts.rules)
-    lost = tuple(rule for rule in facts.rules if not _holds(known, rule))
+    told = sum(_holds(given.summary, rule.text) for rule in facts.rules)
+    lost = tuple(rule for rule in facts.rules if not _holds(known, rule.text))
     open_work = tuple(line for line in facts.open_work if line not in state.given)
-    notes = _without(facts.notes, state.given) if facts.notes else None
+    notes = _without(facts.notes, state.given, known) if facts.notes else None
     left = replace(facts, rules=lost, open_work=open_work, notes=notes)
     text = injection_text(left, min(REFINED_CHARS, settings.injection_chars)) if _says_something(left) else ""
     put_hook_state(conn, key, refinement=text, rules=len(facts.rules), rules_told=told)
@@ -119,24 +119,35 @@ def _material(conn: sqlite3.Connection, key: SessionKey, snapshot: Snapshot) -> 
     return Material(tuple(live), summaries=tuple(item.text for item in snapshot.service if item.text))
 
 
-def _holds(text: str, rule: Rule) -> bool:
-    """Does a text hold a rule word for word, white space and case aside?"""
-    return " ".join(rule.text.split()).casefold() in " ".join(text.split()).casefold()
+def _holds(text: str, sentence: str) -> bool:
+    """Does a text hold a sentence word for word, white space and case aside?"""
+    return " ".join(sentence.split()).casefold() in " ".join(text.split()).casefold()
 
 
-def _without(notes: MemoryDocument, given: str) -> MemoryDocument:
-    """The notes without the lines that were given, and without the heads that nothing is left under."""
-    known = {line.strip() for line in given.splitlines()}
+def _without(notes: MemoryDocument, given: str, known: str) -> MemoryDocument:
+    """The notes without the lines that were `given`, the user's words that are `known`, and heads over nothing."""
+    lines = {line.strip() for line in given.splitlines()}
     sections = []
     for section in notes.sections:
-        kept: list[str] = []
-        for line in reversed(section.body.splitlines()):
-            is_head = line.startswith("- `")
-            leads = bool(kept) and kept[-1].startswith("  ")
-            if leads if is_head else line.strip() not in known:
-                kept.append(line)
-        sections.append(replace(section, body="\n".join(reversed(kept))))
+        if section.heading == REQUESTS:
+            kept = [line for line in section.body.splitlines() if not _holds(known, line.removeprefix("- "))]
+        else:
+            kept = _under_heads([line for line in section.body.splitlines() if line.strip() not in lines])
+        sections.append(replace(section, body="\n".join(kept)))
     return replace(notes, sections=tuple(section for section in sections if section.body.strip()))
+
+
+def _under_heads(lines: list[str]) -> list[str]:
+    """The lines without heads (a file, a command) that nothing stands under any more."""
+    return [
+        line
+        for at, line in enumerate(lines)
+        if not _is_head(line) or any(below.startswith("  ") for below in lines[at + 1 : at + 2])
+    ]
+
+
+def _is_head(line: str) -> bool:
+    return line.startswith("- `") and line.endswith("`")
 
 
 def _says_something(facts: InjectionFacts) -> bool:

@@ -11,8 +11,6 @@ from mcp_compact.hooking import notes
 from mcp_compact.hooking.given import Given
 
 NAMESPACE = "local"
-LIMIT_CHARS = 9_500
-"""A client shows only the beginning of a context above 10,000 characters."""
 OFF = "mcp-compact: OFF, run mcp-compact doctor"
 
 
@@ -30,25 +28,24 @@ def is_followed(conn: sqlite3.Connection) -> bool:
     return ancestors.is_alive(hook_rows.follower(conn, client))
 
 
-def started(conn: sqlite3.Connection, given: Given, archive: str) -> str:
-    """One line to the person at a start; it does not reach the model. Once after a fault it says so."""
+def started(conn: sqlite3.Connection, given: Given, archive: str, text: str = "") -> str:
+    """One line to the person at a start, which does not reach the model; once after a fault it says so.
+
+    `text` is for the model: a brief that waits for a fresh conversation.
+    """
     if notes.untold(archive):
         notes.told(archive)
-        return said(OFF)
+        return answer(given.event, OFF, text)
     rules = hook_rows.rules_kept(conn, NAMESPACE, given.session_id)
-    return said(f"mcp-compact: recording{_rules(rules)}")
+    return answer(given.event, f"mcp-compact: recording{_rules(rules)}", text)
 
 
-def said(text: str) -> str:
-    """A line for the person, in the form that clients show."""
-    return json.dumps({"systemMessage": text})
-
-
-def context(event: str, text: str) -> str:
-    """Text for the model, in the form that clients add to its context; empty for none."""
-    if not text:
-        return ""
-    return json.dumps({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text[:LIMIT_CHARS]}})
+def answer(event: str, to_person: str = "", to_model: str = "") -> str:
+    """A line that the client shows and text that it adds to the context, in its own form; empty for neither."""
+    said: dict[str, object] = {"systemMessage": to_person} if to_person else {}
+    if to_model:
+        said["hookSpecificOutput"] = {"hookEventName": event, "additionalContext": to_model}
+    return json.dumps(said) if said else ""
 
 
 def _rules(number: int) -> str:

@@ -29,7 +29,7 @@ def run(given: Given, now_ms: int) -> str:
             case "PreCompact":
                 return compacting.announced(conn, given, settings, now_ms)
             case "SessionStart":
-                return noting.context(given.event, compacting.started_anew(conn, given, settings, now_ms))
+                return noting.answer(given.event, "", compacting.started_anew(conn, given, settings, now_ms))
             case "PostCompact":
                 compacting.done(conn, given, settings, now_ms)
             case _:
