@@ -162,7 +162,7 @@ def test_an_interrupted_call_is_answered_so_that_the_list_is_valid():
 
 
 def test_a_compacted_list_keeps_its_instructions_its_pairs_and_the_user_s_rules():
-    messages = [
+    messages: list[dict[str, Any]] = [
         {"role": "developer", "content": "Be kind."},
         {"role": "user", "content": "Port it all. Never touch vendor/."},
     ]
