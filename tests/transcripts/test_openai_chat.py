@@ -150,7 +150,7 @@ def test_messages_of_another_api_are_written_in_this_one():
 
 
 def test_an_interrupted_call_is_answered_so_that_the_list_is_valid():
-    messages = [
+    messages: list[dict[str, Any]] = [
         {"role": "user", "content": "look"},
         {"role": "assistant", "content": None, "tool_calls": [CALL]},
         {"role": "user", "content": "never mind"},
