@@ -16,6 +16,7 @@ from mcp_compact.messages.markers import Clearing, Marker
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.values import value
 from mcp_compact.messages.weights import Weight
+from mcp_compact.ports.bindings import Bindings
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +267,7 @@ class SearchQuery:
     cwd: str | None = None
 
 
-class Store(Protocol):
+class Store(Bindings, Protocol):
     """Every method is one transaction, or none; a cancelled call leaves none open."""
 
     async def append(self, key: SessionKey, batch: Batch, now_ms: int) -> Appended: ...

@@ -21,16 +21,18 @@ from mcp.server.request_state import RequestStateSecurity
 from mcp.types import CallToolResult, InputRequiredResult
 from mcp.types import Tool as ListedTool
 
-from mcp_compact import __version__
+from mcp_compact import __version__, ancestors
 from mcp_compact.config import Settings, load_settings
 from mcp_compact.errors import CallerError, CompactError
 from mcp_compact.messages.codec import well_formed
 from mcp_compact.server.backend import Backend, Place, SamplingLimits, ServiceFactory, open_backend
 from mcp_compact.server.errors import checked, tool_error
+from mcp_compact.server.follow import Follower
 from mcp_compact.server.roots import default_roots
 from mcp_compact.server.toolbox import built, check_profile, of_profile
 
 if TYPE_CHECKING:
+    from mcp_compact.server.tenants import Access
     from mcp_compact.service.service import Service
 
 NAME = "mcp-compact"
@@ -92,7 +94,10 @@ class CompactServer(MCPServer[Backend]):
         await self.load_tools()
         try:
             self._check_names(name, arguments)
-            return await super().call_tool(name, checked(arguments), context)
+            known = checked(arguments)
+            if context is not None:
+                await context.request_context.lifespan_context.admit(name, known)
+            return await super().call_tool(name, known, context)
         except UnexpectedToolError as error:
             if isinstance(error.__cause__, CompactError):
                 raise tool_error(error.__cause__) from error
@@ -134,11 +139,13 @@ def build_server(
     place: Place | None = None,
     factory: ServiceFactory | None = None,
     answered: anyio.Event | None = None,
+    access: Access | None = None,
 ) -> CompactServer:
     """A server; nothing is opened before a client's first call, or before `answered` is set.
 
     `place` is where it runs (the working directory unless given), `factory` opens the service (the archive that
-    the settings name). Raises CallerError for a profile that there is not.
+    the settings name), `access` says who may call it over a network. Raises CallerError for a profile that there
+    is not.
     """
     check_profile(profile)
     known = settings or load_settings()
@@ -159,7 +166,13 @@ def build_server(
         ):
             if answered is not None:
                 tasks.start_soon(_warm_after, answered, server, backend)
+            if known.follow and here.client:
+                backend.follower = Follower(backend.service, here.client, str(known.db), known.follow_seconds)
+            if answered is not None and backend.follower is not None:
+                tasks.start_soon(_follow_after, answered, backend.follower)
             yield backend
+            if answered is not None and answered.is_set() and backend.follower is not None:
+                await backend.follower.last_look()
             tasks.cancel_scope.cancel()
 
     server = CompactServer(
@@ -170,6 +183,8 @@ def build_server(
         version=__version__,
         lifespan=lifespan,
         log_level=_level(known),
+        token_verifier=access.verifier if access else None,
+        auth=access.auth if access else None,
         request_state_security=RequestStateSecurity.ephemeral(ttl=STATE_S),
     )
     return server
@@ -180,6 +195,11 @@ async def _warm_after(answered: anyio.Event, server: CompactServer, backend: Bac
     await answered.wait()
     await server.load_tools()
     await backend.warm()
+
+
+async def _follow_after(answered: anyio.Event, follower: Follower) -> None:
+    await answered.wait()
+    await follower.run()
 
 
 def _opener(settings: Settings, tasks: TaskGroup) -> ServiceFactory:
@@ -195,7 +215,7 @@ def local_place(settings: Settings, cwd: Path | None = None) -> Place:
     """The place of a server on the user's own machine: its working directory and the files of that project."""
     here = cwd or Path.cwd()
     roots = settings.roots if settings.roots is not None else default_roots(here)
-    return Place(cwd=here, roots=roots, project_only=settings.scope == "project")
+    return Place(cwd=here, roots=roots, project_only=settings.scope == "project", client=ancestors.client())
 
 
 def _level(settings: Settings) -> Any:  # noqa: ANN401 - the SDK wants literals, the settings have checked the name

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakValueDictionary
 
 import anyio
@@ -17,6 +17,8 @@ from anyio import to_thread
 from mcp_compact.errors import CompactError
 
 if TYPE_CHECKING:
+    from mcp_compact.server.follow import Follower
+    from mcp_compact.server.tenants import Quotas
     from mcp_compact.service.service import Service
 
 ServiceFactory: TypeAlias = "Callable[[], AbstractAsyncContextManager[Service]]"
@@ -34,6 +36,12 @@ class Place:
     """Files inside of these folders may be read by path."""
     project_only: bool = True
     """A search over all sessions stays in the working directory."""
+    tenant: Callable[[], str] | None = None
+    """Over a network: whose sessions the call that is being answered may see."""
+    quotas: Quotas | None = None
+    """And what they may store."""
+    client: str = ""
+    """The process of the client that started this server; empty over a network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,8 @@ class Backend:
     sampling: SamplingLimits
     _stack: AsyncExitStack
     _lock: anyio.Lock = field(default_factory=partial(anyio.Lock, fast_acquire=True))
+    follower: Follower | None = None
+    """Takes what is new from the transcript of the session that the client is at."""
     _service: Service | None = None
     _turns: WeakValueDictionary[str, anyio.Lock] = field(default_factory=WeakValueDictionary)
 
@@ -67,13 +77,21 @@ class Backend:
         async with self._lock:
             if self._service is None:
                 self._service = await self._stack.enter_async_context(self.factory())
+        if self.place.tenant is None:
             return self._service
+        return replace(self._service, namespace=self.place.tenant())
+
+    async def admit(self, tool: str, arguments: Mapping[str, Any]) -> None:
+        """May the call store what it brings? Raises CallerError for the limit that forbids it."""
+        if self.place.quotas is not None:
+            await self.place.quotas.admit(await self.service(), tool, arguments)
 
     def turn(self, session_id: str) -> anyio.Lock:
         """Held by one append to a session at a time, so that calls that were sent at once are stored in their order."""
-        lock = self._turns.get(session_id)
+        name = f"{self.place.tenant() if self.place.tenant else ''}\0{session_id}"
+        lock = self._turns.get(name)
         if lock is None:
-            lock = self._turns[session_id] = anyio.Lock()
+            lock = self._turns[name] = anyio.Lock()
         return lock
 
     async def warm(self) -> None:

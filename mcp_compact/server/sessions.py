@@ -1,4 +1,4 @@
-"""Which session a call means: the one it names, else the only one at work in the server's folder. Never a guess."""
+"""Which session a call means: the one it names, else its client's, else the only one at work here. Never a guess."""
 
 from __future__ import annotations
 
@@ -21,11 +21,17 @@ async def serving(ctx: Context[Backend]) -> Service:
 
 
 async def session_of(ctx: Context[Backend], session_id: str) -> tuple[Service, str]:
-    """The service and the session that a call means. Raises CallerError `which_session` with the candidates."""
-    service = await serving(ctx)
+    """The service and the session that a call means. Raises CallerError `which_session` with the candidates.
+
+    Where the client's hooks noted what it is at, the archive is brought up to date with its transcript first.
+    """
+    backend = ctx.request_context.lifespan_context
+    service, place = await serving(ctx), backend.place
+    bound = await backend.follower.look() if backend.follower is not None else None
     if session_id.strip():
         return service, session_id
-    place = ctx.request_context.lifespan_context.place
+    if bound is not None:
+        return service, bound.session_id
     if place.cwd is None:
         raise CallerError("which_session", "session_id is required over a network.", "Pass the session's id.")
     # A sub-agent's session is part of its parent's work and is meant only where it is named.

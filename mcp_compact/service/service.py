@@ -9,6 +9,7 @@ from typing import Any
 
 from mcp_compact.compaction.micro import MicroRequest
 from mcp_compact.compaction.snip import SnipRequest
+from mcp_compact.ports.bindings import Bound
 from mcp_compact.ports.store import SearchQuery, SessionFacts
 from mcp_compact.service import (
     appending,
@@ -205,6 +206,14 @@ class Service:
     async def sessions_page(self, *, cwd: str | None = None, limit: int = 50, cursor: str = "") -> SessionsPage:
         """Sessions, the last active first, page by page."""
         return await whole.sessions_page(self.deps, self.namespace, cwd=cwd, limit=limit, cursor=cursor)
+
+    async def bound(self, client: str) -> Bound | None:
+        """The session that a client's process is at, as its hooks noted it."""
+        return await self.deps.store.bound(client)
+
+    async def follow(self, client: str, server: str) -> None:
+        """Note that this server's process follows the transcript for a client."""
+        await self.deps.store.follow(client, server, self.deps.clock.now_ms())
 
     async def sessions(self, *, cwd: str | None = None, limit: int = 50) -> list[SessionLine]:
         """Sessions, the last active first; those of one working directory where it is given."""

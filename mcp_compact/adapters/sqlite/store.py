@@ -17,7 +17,7 @@ import aiosqlite
 from anyio import CancelScope
 
 from mcp_compact.adapters.sqlite import connection, operations
-from mcp_compact.adapters.sqlite.operations import indexing
+from mcp_compact.adapters.sqlite.operations import bindings, indexing, tokens
 from mcp_compact.compaction.micro import Clearable
 from mcp_compact.compaction.plan import ClearingPlan, CompactionPlan
 from mcp_compact.compaction.snapshot import Memory, Reach, Snapshot
@@ -25,6 +25,7 @@ from mcp_compact.compaction.snip import SnipPlan
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.markers import Marker
 from mcp_compact.messages.message import Record
+from mcp_compact.ports.bindings import Bound
 from mcp_compact.ports.store import (
     Appended,
     Batch,
@@ -41,6 +42,7 @@ from mcp_compact.ports.store import (
     SourcePosition,
     Stamp,
 )
+from mcp_compact.ports.tokens import Token, Usage
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -197,5 +199,27 @@ class SqliteStore:
     async def search(self, namespace: str, query: SearchQuery) -> Found:
         return await self.run(operations.search, namespace, query)
 
+    async def bound(self, client: str) -> Bound | None:
+        return await self.run(bindings.bound, client)
+
+    async def follow(self, client: str, server: str, now_ms: int) -> None:
+        await self.run(bindings.follow, client, server, now_ms)
+
     async def match_prefix(self, key: SessionKey, hashes: Sequence[bytes]) -> int:
         return await self.run(operations.match_prefix, key, hashes)
+
+
+class SqliteTenants:
+    """`ports.tokens.Tenants` over the same connection."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+
+    async def token(self, hashed: bytes) -> Token | None:
+        return await self._store.run(tokens.token, hashed)
+
+    async def has_tokens(self) -> bool:
+        return await self._store.run(tokens.has_tokens)
+
+    async def usage(self, namespace: str) -> Usage:
+        return await self._store.run(tokens.usage, namespace)
