@@ -7,7 +7,7 @@ from tests.requirements import (
     COMMIT,
     CORE,
     CUTS,
-    HTTP,
+    HOSTS,
     LOOPS,
     MICRO,
     MODEL,
@@ -60,7 +60,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "HOOK": (f"{SUMMARIES}::test_hooks_run_once_on_each_event_and_their_lines_are_in_the_context", "adapters/hooks/test_process.py::test_children_and_theirs_are_ended_at_the_time_limit"),
     "TOOLIO": ("server/test_arguments.py::test_a_memory_that_looks_like_json_stays_text_character_for_character", "adapters/sqlite/operations/test_search.py::test_any_query_over_any_text_is_answered_and_finds_the_text_itself"),
     "SQL": ("adapters/sqlite/test_processes.py::test_four_processes_append_at_once_and_lose_nothing", STORM),
-    "IO": (f"{STDIO}::test_text_is_utf8_whatever_the_locale_and_logs_stay_off_the_wire", f"{STDIO}::test_a_reader_that_goes_away_ends_the_server_without_a_traceback", HTTP),
+    "IO": (f"{STDIO}::test_text_is_utf8_whatever_the_locale_and_logs_stay_off_the_wire", f"{STDIO}::test_a_reader_that_goes_away_ends_the_server_without_a_traceback", HOSTS),
 }  # fmt: skip
 
 CASES: dict[str, tuple[str, ...]] = {
@@ -135,6 +135,6 @@ CASES: dict[str, tuple[str, ...]] = {
     "SQL-05": (STORM, f"{COMMIT}::test_records_that_came_while_it_ran_follow_the_kept_ones"),
     "IO-01": (f"{STDIO}::test_text_is_utf8_whatever_the_locale_and_logs_stay_off_the_wire", "adapters/hooks/test_commands.py::test_nothing_of_a_hook_reaches_the_servers_own_outputs"),
     "IO-02": (f"{STDIO}::test_text_is_utf8_whatever_the_locale_and_logs_stay_off_the_wire",),
-    "IO-05": (HTTP,),
+    "IO-05": (HOSTS, "server/test_cases.py::test_io_05_only_known_hosts_are_answered"),
     "IO-06": (f"{STDIO}::test_a_huge_text_holds_up_neither_small_calls_nor_the_end_of_the_process",),
 }  # fmt: skip

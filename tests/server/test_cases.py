@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from mcp import Client
 from mcp_compact.service.paging import size_tokens
 from tests.problems import problems
 from tests.server.talk import call, context_of, conversation, refused, text_of, user
+from tests.server.web import web
 
 
 def expanded(value: Any) -> Any:
@@ -144,3 +147,21 @@ async def test_race_03_a_cancelled_call_leaves_the_archive_free(client: Client):
 
 async def test_an_empty_search_is_refused_with_what_to_pass(client: Client):
     assert "empty_query: " in await refused(client, "search_messages", query="")
+
+
+@pytest.mark.e2e
+def test_io_05_only_known_hosts_are_answered(tmp_path: Path, cases: dict[str, Any]):
+    env = {"MCP_COMPACT_HTTP_ALLOWED_HOSTS": "proxy.example"}
+    with web(tmp_path, "--transport", "http", env=env) as server:
+
+        def status(host: str) -> int:
+            hosted = {"Host": host.replace("PORT", str(server.port))}
+            asked = {"messages": [user("hi")], "session_id": "of-" + host.replace(":", "-").replace(".", "-")}
+            return server.call("append_messages", asked, hosted).status
+
+        found = {host: status(host) for host in (*cases["IO-05"]["hosts"], "proxy.example")}
+        # A tunnel brings another port, which no page of another site can make a browser send with our name.
+        assert found.pop("127.0.0.1:9999") == 200
+        assert found == {"evil.example": 421, "localhost:PORT": 200, "[::1]:PORT": 200, "proxy.example": 200}
+    with contextlib.closing(sqlite3.connect(tmp_path / "archive.db")) as stored:
+        assert stored.execute("SELECT count(*) FROM session").fetchone() == (4,)

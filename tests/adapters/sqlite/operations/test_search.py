@@ -265,6 +265,47 @@ def test_a_search_that_ran_out_of_time_says_so_and_can_go_on(conn, monkeypatch):
     assert (uuids(found), steps) == (["r0"], 9)
 
 
+def work_of(conn: sqlite3.Connection, words: str, **fields: Any) -> int:
+    """What SQLite does for a search, in steps of its machine: no clock, so the same on every computer."""
+    steps = [0]
+
+    def step() -> int:
+        steps[0] += 1
+        return 0
+
+    conn.set_progress_handler(step, 10)
+    try:
+        assert find(conn, words, **fields).complete
+    finally:
+        conn.set_progress_handler(None, 0)
+    return steps[0]
+
+
+def test_what_a_search_costs_does_not_grow_with_the_archive():
+    searches: list[tuple[str, dict[str, Any]]] = [
+        ("needle", {}),
+        ("common", {"limit": 5}),
+        ("the common word", {"limit": 5}),
+        ("absent", {}),
+        ("common", {"session_id": "mine"}),
+        ("common needle", {"cwd": "/other"}),
+    ]
+    costs = []
+    for size in (300, 6_000):
+        conn = operations.connect(":memory:")
+        words = [f"the common word {at}" + (" needle" if at == 5 else "") for at in range(size)]
+        records = [record(f"r{at}", "user", text) for at, text in enumerate(words)]
+        operations.append(conn, KEY, batch(*records, cwd="/other"), 1)
+        operations.append(conn, SessionKey("local", "mine"), batch(record("m", "user", "mine alone")), 1)
+        indexing.catch_up(conn, 60)
+        assert indexing.waiting(conn) == 0
+        costs.append([work_of(conn, words, **fields) for words, fields in searches])
+        conn.close()
+    small, large = costs
+    # Twenty times the records: a tree of the index is one level deeper.
+    assert all(b <= 2 * a + 50 for a, b in zip(small, large, strict=True)), costs
+
+
 def test_what_is_not_indexed_yet_comes_before_what_is(conn, monkeypatch):
     operations.append(conn, KEY, batch(record("old", "user", "needle")), 1)
     indexing.catch_up(conn, 10)
