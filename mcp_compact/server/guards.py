@@ -1,4 +1,4 @@
-"""What stands before the SDK's HTTP application: Host and Origin of every route, slow senders, requests a minute."""
+"""What stands before the SDK's HTTP application: Host and Origin of every route, whole bodies, requests a minute."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_compact.server.tenants import LOOPBACK, NAMESPACE, Rates
@@ -66,33 +67,57 @@ class HostGuard:
 
 
 @dataclass(slots=True)
-class SlowSenders:
-    """A body that does not come within the limit ends the request: what waits for it holds memory."""
+class WholeBodies:
+    """A request is handed on when its body is there: within the size and the time that bodies may have.
+
+    What vanishes, dawdles or swells ends here, before anything was made for it and without a line in the log.
+    """
 
     app: ASGIApp
+    max_bytes: int
     limit_s: float
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] not in ("POST", "PUT", "PATCH"):
             await self.app(scope, receive, send)
             return
-        deadline = anyio.current_time() + self.limit_s
-        is_whole = False
+        body, refused = await self._whole(scope, receive)
+        if body is None:
+            if refused:
+                # The connection ends with it, since the rest of the body would be read as the next request.
+                answer = PlainTextResponse(refused[1], status_code=refused[0], headers={"Connection": "close"})
+                await answer(scope, receive, send)
+            return
+        handed = False
 
-        async def in_time() -> Message:
-            nonlocal is_whole
-            if is_whole:
+        async def once() -> Message:
+            nonlocal handed
+            if handed:
                 # What comes now is the client's leaving, which may take as long as the answer does.
                 return await receive()
-            with anyio.CancelScope(deadline=deadline) as waiting:
-                message = await receive()
-            if waiting.cancelled_caught:
-                is_whole = True
-                return {"type": "http.disconnect"}
-            is_whole = not message.get("more_body", False)
-            return message
+            handed = True
+            return {"type": "http.request", "body": bytes(body), "more_body": False}
 
-        await self.app(scope, in_time, send)
+        await self.app(scope, once, send)
+
+    async def _whole(self, scope: Scope, receive: Receive) -> tuple[bytearray | None, tuple[int, str] | None]:
+        """The body; or None with the refusal, or without one where the client has left."""
+        too_large = (413, "The request is too large.")
+        told = Headers(scope=scope).get("content-length", "")
+        if told.isdigit() and int(told) > self.max_bytes:
+            return None, too_large
+        body = bytearray()
+        with anyio.move_on_after(self.limit_s):
+            while True:
+                message = await receive()
+                if message["type"] != "http.request":
+                    return None, None
+                body += message.get("body", b"")
+                if len(body) > self.max_bytes:
+                    return None, too_large
+                if not message.get("more_body", False):
+                    return body, None
+        return None, (408, "The request did not come in time.")
 
 
 @dataclass(slots=True)

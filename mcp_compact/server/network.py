@@ -30,9 +30,10 @@ from mcp_compact.ports.tokens import Tenants
 from mcp_compact.server.app import build_server
 from mcp_compact.server.backend import Place
 from mcp_compact.server.connections import patient
-from mcp_compact.server.guards import HostGuard, RateGuard, SlowSenders, security
+from mcp_compact.server.guards import WILDCARDS, HostGuard, RateGuard, WholeBodies, security
 from mcp_compact.server.tenants import LOOPBACK, Access, Quotas, Rates, Verifier, current_tenant, signed_tokens
 from mcp_compact.service.service import Service
+from mcp_compact.settings_table import HttpSettings
 from mcp_compact.wiring import open_service, open_tenants, system_clock, tokens_exist
 
 HTTP, SSE = "http", "sse"
@@ -91,7 +92,8 @@ def serve_network(settings: Settings, transport: str, *, profile: str, is_statel
         )
         path = HTTP_PATH if transport == HTTP else SSE_PATH
         who = "with a bearer token" if must_authorize else "for this machine only, without a token"
-        sys.stderr.write(f"mcp-compact: MCP at {_own_url(settings, port)}{path}, {who}.\n")
+        named = f" ({http.public_url}{path})" if http.public_url else ""
+        sys.stderr.write(f"mcp-compact: MCP at {_local_url(http.host, port)}{path}{named}, {who}.\n")
         sys.stderr.flush()
         # uvicorn stops gracefully, and then raises the signal again for whoever was there before it.
         signal.signal(signal.SIGTERM, _nothing_more)
@@ -121,16 +123,20 @@ def _listening(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _own_url(settings: Settings, port: int) -> str:
-    host = settings.http.host
-    named = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104 - told, not bound
-    return settings.http.public_url or f"http://{f'[{named}]' if ':' in named else named}:{port}"
+def _own_url(http: HttpSettings, port: int) -> str:
+    return http.public_url or _local_url(http.host, port)
+
+
+def _local_url(host: str, port: int) -> str:
+    named = "127.0.0.1" if host in WILDCARDS else host
+    return f"http://{f'[{named}]' if ':' in named else named}:{port}"
 
 
 def network_app(settings: Settings, network: Network, *, port: int) -> Starlette:
     """The ASGI application: MCP at one path, `/health` beside it, guards around both."""
     opened = _Opened()
-    http, own_url = settings.http, _own_url(settings, port)
+    http = settings.http
+    own_url = _own_url(http, port)
     access = _access(settings, own_url, opened) if network.must_authorize else None
 
     @asynccontextmanager
@@ -167,7 +173,9 @@ def network_app(settings: Settings, network: Network, *, port: int) -> Starlette
         )
     app.router.routes.append(Route(HEALTH_PATH, _health(opened), methods=["GET"]))
     # The last is the innermost: it stands inside of the authentication, which names the tenant.
-    app.user_middleware.insert(0, Middleware(SlowSenders, limit_s=http.receive_timeout_s))
+    app.user_middleware.insert(
+        0, Middleware(WholeBodies, max_bytes=http.max_body_bytes, limit_s=http.receive_timeout_s)
+    )
     app.user_middleware.insert(0, Middleware(HostGuard, settings=guard))
     app.user_middleware.append(Middleware(RateGuard, rates=Rates(http.calls_per_minute)))
     _open_once(app, settings, opened)

@@ -88,7 +88,7 @@ class Verifier:
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Who bears it; None for everything that opens nothing."""
-        if len(token) > MAX_TOKEN_CHARS:
+        if len(token) > MAX_TOKEN_CHARS or not token.isascii():
             return None
         known = await self.tenants().token(token_hash(token))
         if known is not None:
@@ -116,6 +116,8 @@ class SignedTokens:
 
     async def verify(self, token: str) -> AccessToken | None:
         """Who bears it; None where anything is wrong with it, or its key cannot be had."""
+        if not token.isascii():
+            return None
         try:
             key = await self._key(str(jwt.get_unverified_header(token).get("kid", "")))
             claims = key and jwt.decode(

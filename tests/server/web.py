@@ -21,7 +21,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 REPO = Path(__file__).resolve().parents[2]
-READY = re.compile(rb"MCP at http://([^/]+?):(\d+)(/\w+), (.*)\.")
+READY = re.compile(rb"MCP at http://([^/]+?):(\d+)(/\w+)[^,]*, (.*)\.")
 WAIT_S = 120
 """A guard against hanging."""
 
