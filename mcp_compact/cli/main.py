@@ -21,6 +21,7 @@ Subparsers = argparse._SubParsersAction  # noqa: SLF001 (argparse gives its type
 TOKENS_HELP = "tokens that the result may have"
 JSON_HELP = "answer as one JSON object on stdout"
 SESSION_OR_PATH_HELP = "its id, the first characters of it, or a transcript file (default: the last active one here)"
+FOUND_HELP = "its id, the first characters of it, or a transcript (default: the last one of this folder)"
 SESSION_HELP = "its id, or the first characters of it (default: the last active one of this folder)"
 
 
@@ -99,8 +100,8 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     for add in (
         *(_demo, _compact, _serve, _import, _status, _sessions, _search, _memory, _undo, _resume, _handoff),
-        *(_now, _watch),
-        *(_install, _uninstall, _statusline, _token, _config, _doctor),
+        *(_now, _watch, _rules, _report),
+        *(_install, _uninstall, _hook, _statusline, _token, _config, _doctor),
     ):
         add(commands)
     return parser
@@ -205,6 +206,27 @@ def _memory(commands: Subparsers[argparse.ArgumentParser]) -> None:
     _json(parser)
 
 
+def _rules(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    parser = _command(commands, "rules", "rules:run", "list the rules that you gave in a session; drop or pin one")
+    parser.add_argument("session", nargs="?", default="", metavar="SESSION", help=FOUND_HELP)
+    change = parser.add_mutually_exclusive_group()
+    change.add_argument("--drop", type=_positive, metavar="N", help="take rule N out of memory and what is given back")
+    change.add_argument("--pin", type=_positive, metavar="N", help="keep rule N whatever is said later")
+    _json(parser)
+
+
+def _report(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    text = "show what a session's last compaction lost, and what is given back"
+    parser = _command(commands, "report", "report:run", text)
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("session", nargs="?", default="", metavar="SESSION", help=FOUND_HELP)
+    which.add_argument(
+        "--last", action="store_true", help="the last session of this folder that was compacted (the default)"
+    )
+    parser.add_argument("--html", default="", metavar="OUT", help="write it as one HTML file too")
+    _json(parser)
+
+
 def _undo(commands: Subparsers[argparse.ArgumentParser]) -> None:
     parser = _command(commands, "undo", "show:undo", "take back a session's last compaction")
     parser.add_argument("session", metavar="SESSION", help="its id, or the first characters of it")
@@ -238,6 +260,12 @@ def _install(commands: Subparsers[argparse.ArgumentParser]) -> None:
 
 def _uninstall(commands: Subparsers[argparse.ArgumentParser]) -> None:
     _client(_command(commands, "uninstall", "install:run_uninstall", "take what `install` did back out of a client"))
+
+
+def _hook(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    text = "answer a hook of a coding agent, which starts this with JSON on stdin"
+    parser = _command(commands, "hook", "hook:run", text)
+    parser.add_argument("event", nargs="?", default="", metavar="EVENT", help="for clients that do not say it in JSON")
 
 
 def _statusline(commands: Subparsers[argparse.ArgumentParser]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from mcp_compact.compaction.extract import Material
 from mcp_compact.messages.branch import active_positions, link_of
@@ -11,6 +12,7 @@ from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.live import live_context
 from mcp_compact.messages.message import Record
 from mcp_compact.service.offline import native_markers
+from mcp_compact.transcripts.kinds import BOUNDARY
 from mcp_compact.transcripts.native import native_boundary, summary_of
 
 
@@ -30,6 +32,8 @@ class NativeCompaction:
     """Everything on the branch before it, from the session's start."""
     material: Material
     """What was live, and so was compacted: message records, and the summary before this one."""
+    following: tuple[Record, ...]
+    """The records after it, up to the next compaction; the summary is among them."""
 
 
 def native_compactions(records: Sequence[Record]) -> tuple[NativeCompaction, ...]:
@@ -55,6 +59,7 @@ def native_compactions(records: Sequence[Record]) -> tuple[NativeCompaction, ...
                 summary.text,
                 branch(before),
                 Material(live.records, summaries=tuple(item.text for item in live.service if item.text)),
+                tuple(takewhile(lambda record: record.subtype != BOUNDARY, numbered[at + 1 :])),
             )
         )
     return tuple(made)

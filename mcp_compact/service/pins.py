@@ -133,7 +133,7 @@ def _only_name(kind: str) -> str:
 async def _result(
     deps: Deps, key: SessionKey, row: SessionRow, status: str, kind: str = "", name: str = ""
 ) -> PinResult:
-    items = await deps.store.registered(key)
+    items = [item for item in await deps.store.registered(key) if item.kind in KINDS]
     count = (await deps.surroundings(key.session_id)).count
     tokens = [family(row).tokens(Weight(units=units)) for units in count([item.text for item in items])]
     lines = [
