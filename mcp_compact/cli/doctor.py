@@ -24,6 +24,10 @@ OK, NOTE, BROKEN = "ok", "note", "broken"
 MARKS = {OK: ("ok", "32"), NOTE: ("note", "33"), BROKEN: ("BROKEN", "31")}
 PACKAGES = ("mcp", "anyio", "pydantic", "tiktoken", "aiosqlite")
 CHECK_POINT_FIXED = (3, 51, 3)
+HOOK_FAULTS = 5
+"""So many different ones are shown, the newest."""
+MENDED = "The archive is in order now, so this is forgotten. Where it comes again, report it."
+MEND_FIRST = "Mend the archive first (see above). What was missed is made up for by the next hook."
 CLIENTS_OWN = ("ENABLE_CLAUDE_CODE_SM_COMPACT", "DISABLE_CLAUDE_CODE_SM_COMPACT")
 
 
@@ -67,7 +71,9 @@ def findings(settings: Settings) -> Iterator[Finding]:
     yield Finding("version", OK, f"mcp-compact {__version__}, Python {platform.python_version()} ({sys.executable})")
     yield _packages()
     yield _sqlite()
-    yield from _database(settings)
+    archive = list(_database(settings))
+    yield from archive
+    yield from _hooks(settings, is_sound=all(item.state != BROKEN for item in archive))
     yield _tokenizer()
     yield from _settings(settings)
     yield _roots(settings)
@@ -175,6 +181,35 @@ def _opened(settings: Settings) -> Finding:
         return Finding("contents", BROKEN, error.message, error.hint)
     messages = sum(line.messages for line in lines)
     return Finding("contents", OK, f"{count(len(lines), 'session')}, {count(messages, 'message')}")
+
+
+# ---------------------------------------------------------------- hooks
+
+
+def _hooks(settings: Settings, *, is_sound: bool) -> Iterator[Finding]:
+    """What clients' hooks could not do and kept to themselves. Once it is told and the archive is sound, it is cleared.
+
+    What has another cause comes again, and is kept again.
+    """
+    from mcp_compact.hooking import notes
+
+    archive = str(settings.db)
+    try:
+        kept = [note for note in notes.kept(archive) if note != notes.TOLD]
+        if is_sound:
+            notes.clear(archive)
+    except OSError as error:
+        yield Finding("hooks", NOTE, f"what hooks noted cannot be read: {error}", f"Look at {notes.place(archive)}.")
+        return
+    by_fault: dict[tuple[str, str], list[dict[str, object]]] = {}
+    for note in kept:
+        by_fault.setdefault((str(note.get("code", "")), str(note.get("text", ""))), []).append(note)
+    for (code, text), same in list(by_fault.items())[-HOOK_FAULTS:]:
+        events = ", ".join(dict.fromkeys(str(note.get("event") or "?") for note in same))
+        said = f"{count(len(same), 'hook')} failed ({events}): {code}: {text}"
+        yield Finding("hooks", NOTE, said, MENDED if is_sound else MEND_FIRST)
+    if not kept:
+        yield Finding("hooks", OK, "no hook of a client has failed")
 
 
 # ---------------------------------------------------------------- counting and settings

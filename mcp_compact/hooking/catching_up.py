@@ -6,6 +6,7 @@ several may do so at the same time.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def catch_up(conn: sqlite3.Connection, given: Given, settings: Settings, now_ms:
     if given.transcript and not places.may_be_read(given.transcript):
         raise CallerError(
             "transcript_elsewhere",
-            "The client keeps its transcripts in a folder that may not be read.",
+            f"The client's transcript lies in {os.path.dirname(given.transcript)!r}, which may not be read.",
             "Name that folder in MCP_COMPACT_ROOTS, in the environment that the client is started with.",
         )
     path = places.readable_transcript(given.transcript)

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from mcp_compact.cli import doctor
+from mcp_compact.hooking import notes
 
 
 def by_check(done):
@@ -106,3 +107,28 @@ def test_the_page_is_readable(command):
     assert done.code == 0
     assert all(len(line) <= 80 for line in done.out.splitlines() if "/" not in line)
     assert "Nothing is broken" in done.out
+
+
+def test_what_hooks_kept_to_themselves_is_told_and_then_forgotten(command, archive):
+    for event in ("PreCompact", "Stop"):
+        notes.keep(
+            str(archive), {"at_ms": 1, "event": event, "code": "disk_full", "text": "The disk is full.", "off": True}
+        )
+    notes.told(str(archive))
+    found = by_check(command("doctor", "--json"))["hooks"]
+    assert (found["state"], found["text"]) == (
+        "note",
+        "2 hooks failed (PreCompact, Stop): disk_full: The disk is full.",
+    )
+    assert "forgotten" in found["todo"]
+    assert by_check(command("doctor", "--json"))["hooks"]["state"] == "ok"
+    assert not notes.untold(str(archive))
+
+
+def test_it_is_kept_while_the_archive_is_broken(command, archive):
+    archive.parent.mkdir()
+    archive.write_bytes(b"this is no database" * 100)
+    notes.keep(str(archive), {"at_ms": 1, "event": "Stop", "code": "archive", "text": "no database", "off": True})
+    for _ in range(2):
+        assert "Mend the archive first" in by_check(command("doctor", "--json"))["hooks"]["todo"]
+    assert notes.untold(str(archive))

@@ -16,7 +16,10 @@ from mcp_compact.cli import main as cli
 from mcp_compact.errors import CallerError, ServerError
 
 HEAVY = ("mcp", "tiktoken", "anyio", "pydantic", "aiosqlite", "sqlite3", "asyncio")
-COMMANDS = ("demo", "compact", "serve", "import", "status", "sessions", "search", "memory", "undo", "config", "doctor")
+COMMANDS = (
+    "demo", "compact", "serve", "import", "status", "sessions", "search", "memory", "undo", "resume", "handoff",
+    "now", "watch", "rules", "report", "install", "uninstall", "hook", "statusline", "token", "config", "doctor",
+)  # fmt: skip
 
 
 def in_python(code: str) -> subprocess.CompletedProcess[bytes]:
