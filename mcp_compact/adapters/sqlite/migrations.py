@@ -71,7 +71,7 @@ def _run(conn: sqlite3.Connection, script: str) -> None:
     statement, number = "", 0
     for line in script.splitlines(keepends=True):
         statement += line
-        if sqlite3.complete_statement(statement):
+        if ";" in line and sqlite3.complete_statement(statement):
             conn.execute(statement)
             statement, number = "", number + 1
     if statement.strip() or not number:

@@ -6,7 +6,9 @@ import inspect
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,32 @@ def test_aiosqlite_still_has_the_call_that_the_one_hop_needs():
     made = aiosqlite.Connection(lambda: connection.connect(":memory:"), iter_chunk_size=1)
     assert isinstance(made._thread, threading.Thread)
     assert isinstance(inspect.getattr_static(aiosqlite.Connection, "_conn"), property)
+
+
+class _Batch:
+    """Something that can be watched while it lives."""
+
+
+async def test_the_thread_lets_go_of_a_batch_once_it_is_stored(path):
+    """A batch of an import holds thousands of values: they shall not live until the next call."""
+    async with open_store(path) as store:
+        given = _Batch()
+        held = weakref.ref(given)
+        await store.run(lambda _, batch: len(str(batch)), given)
+        del given
+        assert held() is None
+
+
+async def test_an_import_leaves_its_records_to_the_searches_and_an_append_does_not(path):
+    async with open_store(path) as store:
+        for first, number in ((0, indexing.BATCH), (indexing.BATCH, 1)):
+            imported = batch(*(record(f"r{first + at}") for at in range(number)))
+            assert imported.is_import
+            await store.append(KEY, imported, 1)
+        assert await store.run(indexing.waiting) == indexing.BATCH + 1
+        hashed = tuple(replace(item, content_hash=b"x") for item in batch(record("own")).records)
+        await store.append(KEY, replace(batch(), records=hashed), 1)
+        assert await store.run(indexing.waiting) == 2
 
 
 async def test_every_method_of_the_port_works_in_a_file(path):

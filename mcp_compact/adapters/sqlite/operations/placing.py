@@ -81,7 +81,7 @@ def placed_of(prepared: Prepared) -> Placed:
     calls: list[tuple[str, int, str]] = []
     results: list[tuple[str, int, bool]] = []
     has_text = has_thinking = False
-    for at, block in enumerate(record.blocks):
+    for at, block in enumerate(message.blocks if message else ()):
         if isinstance(block, TextBlock):
             has_text = has_text or bool(block.text and not block.text.isspace())
         elif isinstance(block, ToolUseBlock):
