@@ -28,6 +28,7 @@ from mcp_compact.messages.codec import well_formed
 from mcp_compact.server.backend import Backend, Place, SamplingLimits, ServiceFactory, open_backend
 from mcp_compact.server.errors import checked, tool_error
 from mcp_compact.server.follow import Follower
+from mcp_compact.server.resources import register
 from mcp_compact.server.roots import default_roots
 from mcp_compact.server.toolbox import built, check_profile, of_profile
 
@@ -187,6 +188,7 @@ def build_server(
         auth=access.auth if access else None,
         request_state_security=RequestStateSecurity.ephemeral(ttl=STATE_S),
     )
+    register(server)
     return server
 
 

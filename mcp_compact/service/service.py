@@ -54,6 +54,7 @@ from mcp_compact.service.session_results import (
     SessionsPage,
     SnipResult,
 )
+from mcp_compact.service.transcript import TranscriptTail, transcript_tail
 
 LOCAL = "local"
 
@@ -179,6 +180,10 @@ class Service:
     async def original(self, session_id: str, name: str, *, cursor: str = "") -> OriginalPart:
         """What was stored under a tool_use_id or a message uuid."""
         return await reading.original(self.deps, session_key(self.namespace, session_id), name, cursor)
+
+    async def transcript(self, session_id: str) -> TranscriptTail:
+        """The newest messages of the archive, masked."""
+        return await transcript_tail(self.deps, session_key(self.namespace, session_id))
 
     async def undo(self, session_id: str) -> UndoResult:
         """Take back the last compaction."""
