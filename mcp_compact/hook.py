@@ -6,6 +6,7 @@ A hook never fails its client: whatever goes wrong, it ends with 0 and says noth
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import sys
 import time
@@ -41,11 +42,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         archive = places.database()
         told = given(sys.stdin.buffer.read(MOST_BYTES + 1), words[0] if words else "")
+        if told.event == "SessionEnd" and _left_to_a_child():
+            return DONE
         answer = Answer() if not told.event or places.is_off(told.cwd, archive) else _answer(told, archive, now_ms)
     except BaseException as fault:  # noqa: BLE001 - whatever it is, the client goes on
         answer = _failed(fault, told, archive, now_ms)
     _say(answer)
     return answer.code
+
+
+def _left_to_a_child() -> bool:
+    """At a session's end the client waits a second and a half for a plugin's hooks, then kills them: a child goes on.
+
+    False in the child, and where the system has no such thing.
+    """
+    if not hasattr(os, "fork"):
+        return False
+    if os.fork():
+        return True
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        # The client waits for the end of the pipes, too.
+        os.dup2(nothing, stream)
+    return False
 
 
 def _answer(told: Given, archive: str, now_ms: int) -> Answer:
@@ -83,8 +103,9 @@ def _from_notes(conn: sqlite3.Connection, told: Given, archive: str, now_ms: int
         case "UserPromptSubmit":
             noting.bind(conn, told, now_ms)
             return noting.answer(told.event, "", hook_rows.refinement(conn, *session))
-        case "Stop" | "SessionEnd" if places.may_be_read(told.transcript) and noting.is_followed(conn):
-            # The server that follows the transcript brings what is new.
+        case "Stop" if places.may_be_read(told.transcript) and noting.is_followed(conn):
+            # The server that follows the transcript brings what is new. At the session's end it is about to be
+            # ended too, and may not get to it.
             return ""
         case _:
             return None
