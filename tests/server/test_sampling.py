@@ -20,6 +20,7 @@ from mcp.types import (
     CreateMessageRequestParams,
     CreateMessageResult,
     CreateMessageResultWithTools,
+    ElicitResult,
     ErrorData,
     ImageContent,
     InputRequiredResult,
@@ -477,9 +478,8 @@ async def question(client: Client) -> InputRequiredResult:
     return asked
 
 
-async def answered(client: Client, asked: InputRequiredResult, reply: CreateMessageResult | None) -> dict[str, Any]:
-    responses = dict.fromkeys(asked.input_requests or {}, reply) if reply else None
-    return await call_again(client, asked.request_state, responses)
+async def answered(client: Client, asked: InputRequiredResult, reply: CreateMessageResult) -> dict[str, Any]:
+    return await call_again(client, asked.request_state, dict.fromkeys(asked.input_requests or {}, reply))
 
 
 async def call_again(client: Client, state: str | None, responses: Any) -> dict[str, Any]:
@@ -523,11 +523,21 @@ async def test_an_answer_after_the_limit_does_not_count(rounds: House) -> None:
         assert await unchanged(client, before)
 
 
-async def test_a_call_that_is_made_again_without_an_answer_goes_to_the_next_writer(rounds: House) -> None:
+@pytest.mark.parametrize(
+    ("responses", "reason"),
+    [
+        (None, "no_answer"),
+        ({"other": text(SUMMARY)}, "no_answer"),
+        ({"summary": ElicitResult(action="decline")}, "bad_answer"),
+    ],
+)
+async def test_a_call_that_is_made_again_without_the_answer_goes_to_the_next_writer(
+    rounds: House, responses: Any, reason: str
+) -> None:
     async with rounds.client(Model()) as client:
         await rounds.filled(client)
-        done = await answered(client, await question(client), None)
-        assert (done["status"], reasons(done)) == ("summary_required", ["no_answer"])
+        done = await call_again(client, (await question(client)).request_state, responses)
+        assert (done["status"], reasons(done)) == ("summary_required", [reason])
 
 
 async def test_where_the_client_gives_up_nothing_is_written_and_the_next_call_is_a_new_one(rounds: House) -> None:
