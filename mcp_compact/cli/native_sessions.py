@@ -54,8 +54,8 @@ def _transcript(name: str, *, compacted: bool) -> Path | None:
     if name and (name.endswith(SUFFIX) or Path(name).expanduser().is_file()):
         return readable_file(name)
     found = claude_transcripts(Path(here()), name)
-    if name and not found:
-        found = [path for folder in _folders() for path in folder.glob(f"{_plain(name)}*{SUFFIX}")]
+    if name and not found and _is_plain(name):
+        found = [path for folder in _folders() for path in folder.glob(f"{name}*{SUFFIX}")]
     found.sort(key=lambda path: path.stat().st_mtime_ns, reverse=True)
     if name:
         if len(found) > 1:
@@ -67,9 +67,9 @@ def _transcript(name: str, *, compacted: bool) -> Path | None:
     return next((path for path in found if not compacted or _was_compacted(path)), None)
 
 
-def _plain(name: str) -> str:
-    """A name without what a search for files would read as a pattern or another folder."""
-    return "".join(char for char in name if char.isalnum() or char in "-_.")
+def _is_plain(name: str) -> bool:
+    """Does it hold nothing that a search for files would read as a pattern or another folder?"""
+    return all(char.isalnum() or char in "-_" for char in name)
 
 
 def _folders() -> Sequence[Path]:

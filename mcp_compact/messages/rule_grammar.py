@@ -99,7 +99,8 @@ _RULES = (
     (r"\bonly allowed to\b|\bmay only\b|^treat\b|^(?:we|answer|respond|reply|commit|push)\b.* only[.!]?$|\bi want (?:all|every|each|only|no)\b|\b(?:commit|push|merge|run|deploy|change|delete|continue|go on|proceed)\b.{0,40}\bonly "
     r"(?:when|if|after|once) (?:i|we) [a-z]+"),
     r"^(?:for|in|with|when|on) [^,]{1,50},? (?:please |always |only )?(?:use|prefer|write|name|put|add|avoid|never|don't)\b",
-    r"^(?!.*\b(?:is|are|was|see|get|got|errors?|bugs?|fails?)\b).{6,80}\b(?:everywhere|throughout)[.!]?$",
+    (r"^(?!.*\b(?:is|are|was|see|get|got|errors?|bugs?|fails?)\b)(?!(?:now |please |then |and |also )*(?:rename|replace|fix|remove|delete|"
+    r"change|update|add|move|convert|refactor|apply|search|look|check|find|put)\b).{6,80}\b(?:everywhere|throughout)[.!]?$"),
     (rf"^(?:all |every |the )?[a-z ]{{0,40}}\bin {_TONGUES},? (?:only|please|pls)\b|^{_TONGUES} only\b|^(?:short|brief|concise|detailed|long) "
     r"(?:answers?|replies|messages?|comments?)\b"),
     r"^(?:please )?(?:reply|answer|respond|write|explain|comment)\w* (?:briefly|concisely|shortly|tersely|in detail|only)\b",

@@ -246,6 +246,9 @@ RULES = (
     "Комментарии только на английском",
 )
 REMARKS = (
+    "Please rename the tide gauges everywhere.",
+    "now replace the old name everywhere",
+    "search for it everywhere",
     "It never works on my machine.",
     "why does it always fail?",
     "The server always returns 500 when I call it",
