@@ -11,13 +11,15 @@ from mcp_compact.errors import CallerError
 
 def readable_file(name: str) -> Path:
     """The file of this name. Raises CallerError where it is missing, a folder, no plain file, unreadable or empty."""
-    path = Path(name).expanduser()
     try:
+        path = Path(name).expanduser()
         facts = path.stat()
     except FileNotFoundError:
         raise CallerError("missing_file", f"There is no file {name!r}.", "Check the path.") from None
-    except (OSError, ValueError) as error:
-        raise CallerError("bad_path", f"{name[:200]!r} cannot be looked at: {error}.", "Check the path.") from None
+    except (OSError, RuntimeError, ValueError) as error:
+        # The system's own words; the whole error would name the path once more, however long it is.
+        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise CallerError("bad_path", f"{name[:200]!r} cannot be looked at: {why}.", "Check the path.") from None
     if stat.S_ISDIR(facts.st_mode):
         raise CallerError("is_folder", f"{name!r} is a folder.", "Name one transcript file in it.")
     if not stat.S_ISREG(facts.st_mode):

@@ -15,18 +15,19 @@ from anyio import to_thread
 from anyio.abc import TaskGroup
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import UnexpectedToolError
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import ToolManager
 from mcp.server.request_state import RequestStateSecurity
 from mcp.types import CallToolResult, InputRequiredResult
 from mcp.types import Tool as ListedTool
+from pydantic import ValidationError
 
 from mcp_compact import __version__, ancestors
 from mcp_compact.config import Settings, load_settings
 from mcp_compact.errors import CallerError, CompactError
 from mcp_compact.messages.codec import well_formed
 from mcp_compact.server.backend import Backend, Place, SamplingLimits, ServiceFactory, open_backend
-from mcp_compact.server.errors import checked, tool_error
+from mcp_compact.server.errors import argument_error, checked, tool_error
 from mcp_compact.server.follow import Follower
 from mcp_compact.server.resources import register
 from mcp_compact.server.roots import default_roots
@@ -105,6 +106,10 @@ class CompactServer(MCPServer[Backend]):
             raise
         except CompactError as error:
             raise tool_error(error) from error
+        except ToolError as error:
+            if isinstance(error.__cause__, ValidationError):
+                raise tool_error(argument_error(error.__cause__)) from error
+            raise
 
     def _check_names(self, name: str, arguments: Mapping[str, Any]) -> None:
         """Raises CallerError for a misspelt parameter, which would be ignored; unlike names may be a client's own."""

@@ -8,12 +8,15 @@ from math import isfinite
 from typing import Any
 
 from mcp.server.mcpserver.exceptions import ToolError
+from pydantic import ValidationError
 
 from mcp_compact.errors import CallerError, CompactError, ServerError
 from mcp_compact.messages.codec import clean, well_formed
 
 MAX_DEPTH = 128
 """Levels of nesting in a call or an answer. Serialisation gives up at about 255, which would end a stdio server."""
+MAX_NAMED = 5
+MAX_SHOWN = 80
 MAX_NUMBER_BITS = 1024
 """Whole numbers up to here, the range of a double, can be written as JSON by everybody."""
 
@@ -25,6 +28,14 @@ def tool_error(error: CompactError) -> ToolError:
     if isinstance(error, ServerError):
         logger.warning("%s: %s", error.code, error)
     return ToolError(well_formed(f"{error.code}: {error}"))
+
+
+def argument_error(error: ValidationError) -> CallerError:
+    """Which arguments a tool does not take, and why; their values are not repeated."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    named = [f"{'.'.join(map(str, item['loc']))[:MAX_SHOWN]}: {item['msg']}" for item in found[:MAX_NAMED]]
+    more = f"; and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+    return CallerError("bad_arguments", f"{'; '.join(named)}{more}.", "Nothing was done; mend them and call again.")
 
 
 def checked(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 
 from mcp_compact.errors import CallerError
 from mcp_compact.transcripts.claude_code_out import project_slug as project_slug  # noqa: PLC0414 - named here too
@@ -36,6 +37,18 @@ def readable_path(text: str, roots: tuple[Path, ...], cwd: Path | None) -> Path:
             f"{text[:SHOWN_CHARS]!r} lies outside of the folders that may be read ({named}).",
             "Name its folder in the setting MCP_COMPACT_ROOTS, or pass the transcript's text as content.",
         )
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise CallerError("not_a_file", f"{text[:SHOWN_CHARS]!r} is a device or a pipe.", "Pass a path to a file.")
+    _check_kind(path, text)
     return path
+
+
+def _check_kind(path: Path, text: str) -> None:
+    """Raises CallerError for what is neither a file nor a folder; what is missing is told by the import."""
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        message = f"{text[:SHOWN_CHARS]!r} cannot be looked at: {error.strerror}."
+        raise CallerError("bad_path", message, "Pass a path to a file.") from error
+    if not (S_ISREG(mode) or S_ISDIR(mode)):
+        raise CallerError("not_a_file", f"{text[:SHOWN_CHARS]!r} is a device or a pipe.", "Pass a path to a file.")

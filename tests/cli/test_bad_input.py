@@ -85,9 +85,13 @@ def test_a_named_pipe_does_not_hang(command, tmp_path):
     assert "no plain file" in done.err
 
 
-@pytest.mark.parametrize("name", ["\x00", "x" * 5000])
-def test_a_path_that_cannot_be_is_said(command, name):
-    assert command("import", name).code == 2
+@pytest.mark.parametrize("name", ["\x00", "x" * 5000, "x/" * 3000, "~no-such-user-at-all/x", "\ud83d"])
+@pytest.mark.parametrize("verb", ["import", "compact"])
+def test_a_path_that_cannot_be_is_said(command, verb, name):
+    done = command(verb, name)
+    assert done.code == 2
+    assert "Traceback" not in done.err
+    assert 0 < len(done.err) < 1000
 
 
 @pytest.mark.parametrize("words", [["status"], ["sessions"], ["search", "x"], ["memory"], ["undo", "x"]])

@@ -87,6 +87,27 @@ async def test_numbers_that_json_cannot_carry_are_refused(client: Client, text: 
     assert "bad_arguments: " in answer
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments", "named"),
+    [
+        ("compact_session", {"target_tokens": "secret words"}, "target_tokens"),
+        ("get_original", {"session_id": "s"}, "id"),
+        ("search_messages", {"query": ["secret words"]}, "query"),
+        ("submit_summary", {"compaction_id": {"a": "secret words"}}, "summary"),
+        ("get_context_status", {"session_id": 5}, "session_id"),
+    ],
+)
+async def test_arguments_of_a_wrong_kind_are_named_and_their_values_are_not_repeated(
+    client: Client, tool: str, arguments: dict[str, Any], named: str
+):
+    answer = await refused(client, tool, **arguments)
+    assert answer.startswith("bad_arguments: ")
+    assert f"{named}: " in answer
+    assert "secret words" not in answer
+    assert "pydantic" not in answer
+    assert "Error executing" not in answer
+
+
 def nested(levels: int) -> Any:
     value: Any = "x"
     for _ in range(levels):

@@ -56,6 +56,13 @@ def test_devices_and_pipes_are_no_files(tmp_path: Path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(CallerError, match="pipe"):
         readable_path("pipe", (tmp_path,), tmp_path)
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    for path in ("x" * 5_000, "x/" * 3_000, "loop"):
+        with pytest.raises(CallerError) as refused:
+            readable_path(path, (tmp_path,), tmp_path)
+        assert refused.value.code == "bad_path"
+        assert len(str(refused.value)) < 500
     with pytest.raises(CallerError, match="no usable path"):
         readable_path("a\0b", (tmp_path,), tmp_path)
     with pytest.raises(CallerError, match="outside"):
