@@ -17,6 +17,11 @@ FETCH_SECONDS = 600
 MACHINE = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}.get(platform.machine().lower(), "")
 SYSTEM = {"linux": "linux", "darwin": "darwin"}.get(sys.platform, "")
 
+TRIPLE = ("aarch64" if MACHINE == "arm64" else "x86_64") + (
+    "-apple-darwin" if SYSTEM == "darwin" else "-unknown-linux-musl"
+)
+"""How Rust names this machine."""
+
 
 @dataclass(frozen=True)
 class Package:
@@ -35,6 +40,7 @@ CLIENTS = {
         "2.1.332",
         f"@anthropic-ai/claude-code-{SYSTEM}-{MACHINE}/claude",
     ),
+    "codex": Package("@openai/codex", f"0.171.0-{SYSTEM}-{MACHINE}", f"@openai/codex/vendor/{TRIPLE}/bin/codex"),
 }
 
 
