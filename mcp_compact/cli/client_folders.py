@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mcp_compact.cli.environment import value_of
 from mcp_compact.errors import CallerError
-from mcp_compact.transcripts.claude_code_out import project_slug
+from mcp_compact.transcripts.project_folder import project_slug
 
 LONGEST_SLUG = 200
 """Claude Code shortens longer names of folders by a hash of its own."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from difflib import get_close_matches
 from functools import cache
@@ -18,7 +18,15 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import ToolManager
 from mcp.server.request_state import RequestStateSecurity
-from mcp.types import CallToolResult, InputRequiredResult
+from mcp.types import (
+    CallToolResult,
+    CompleteRequestParams,
+    CompleteResult,
+    GetPromptResult,
+    InputRequiredResult,
+    Prompt,
+    ResourceTemplate,
+)
 from mcp.types import Tool as ListedTool
 from pydantic import ValidationError
 
@@ -29,11 +37,13 @@ from mcp_compact.messages.codec import well_formed
 from mcp_compact.server.backend import Backend, Place, SamplingLimits, ServiceFactory, open_backend
 from mcp_compact.server.errors import argument_error, checked, tool_error
 from mcp_compact.server.follow import Follower
-from mcp_compact.server.resources import register
 from mcp_compact.server.roots import default_roots
 from mcp_compact.server.toolbox import built, check_profile, of_profile
 
 if TYPE_CHECKING:
+    from mcp.server.lowlevel.helper_types import ReadResourceContents
+    from pydantic import AnyUrl
+
     from mcp_compact.server.tenants import Access
     from mcp_compact.service.service import Service
 
@@ -74,6 +84,7 @@ class CompactServer(MCPServer[Backend]):
         super().__init__(NAME, **options)
         self._profile = profile
         self._are_loaded = False
+        self._are_offered = False
         self._gate = anyio.Lock(fast_acquire=True)
 
     async def load_tools(self) -> None:
@@ -88,6 +99,38 @@ class CompactServer(MCPServer[Backend]):
         """All tools of the profile."""
         await self.load_tools()
         return await super().list_tools()
+
+    def _offer_resources(self) -> None:
+        """Make resources and the prompt known, which are first asked for after `initialize`."""
+        if not self._are_offered:
+            self._are_offered = True
+            from mcp_compact.server.resources import register  # noqa: PLC0415 - see the class
+
+            register(self)
+
+    async def list_resource_templates(self) -> list[ResourceTemplate]:
+        """What can be read of a session."""
+        self._offer_resources()
+        return await super().list_resource_templates()
+
+    async def read_resource(
+        self, uri: AnyUrl | str, context: Context[Backend, Any] | None = None
+    ) -> Iterable[ReadResourceContents] | InputRequiredResult:
+        """Read a resource of a session."""
+        self._offer_resources()
+        return await super().read_resource(uri, context)
+
+    async def list_prompts(self) -> list[Prompt]:
+        """What a person can pick in a client."""
+        self._offer_resources()
+        return await super().list_prompts()
+
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Context[Backend, Any] | None = None
+    ) -> GetPromptResult | InputRequiredResult:
+        """What a prompt says."""
+        self._offer_resources()
+        return await super().get_prompt(name, arguments, context)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Backend, Any] | None = None
@@ -193,8 +236,15 @@ def build_server(
         auth=access.auth if access else None,
         request_state_security=RequestStateSecurity.ephemeral(ttl=STATE_S),
     )
-    register(server)
+    # The SDK's own form of a completion is not told who asks, and tenants see their own ids alone.
+    server._lowlevel_server.add_request_handler("completion/complete", CompleteRequestParams, _complete)  # noqa: SLF001
     return server
+
+
+async def _complete(ctx: Any, params: CompleteRequestParams) -> CompleteResult:  # noqa: ANN401 - the SDK's own
+    from mcp_compact.server.resources import complete  # noqa: PLC0415 - see CompactServer
+
+    return await complete(ctx, params)
 
 
 async def _warm_after(answered: anyio.Event, server: CompactServer, backend: Backend) -> None:

@@ -35,7 +35,7 @@ NO_PATH = ResourceSecurity(exempt_params=frozenset({ID}))
 
 
 def register(server: CompactServer) -> None:
-    """Give a server its resources, its prompt and its completion."""
+    """Give a server its resources and its prompt."""
     for name, title, mime_type, read in (
         ("context", "The live context", JSON, context),
         ("memory", "The session memory", MARKDOWN, memory),
@@ -58,8 +58,6 @@ def register(server: CompactServer) -> None:
             context_kwarg=None,
         )
     )
-    # The SDK's own form of a completion is not told who asks, and tenants see their own ids alone.
-    server._lowlevel_server.add_request_handler("completion/complete", CompleteRequestParams, complete)  # noqa: SLF001
 
 
 async def context(session_id: str, ctx: Context[Backend]) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 
 from mcp_compact.errors import CallerError
-from mcp_compact.transcripts.claude_code_out import project_slug as project_slug  # noqa: PLC0414 - named here too
+from mcp_compact.transcripts.project_folder import project_slug
 
 NAMED_IN_ERRORS = 5
 SHOWN_CHARS = 300

@@ -6,7 +6,6 @@ its uuid and its envelope; what a repair added gets a uuid made from its place a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,11 +23,6 @@ _KEPT = ("promptId", "requestId", "slug", "userType", "entrypoint", "isMeta", "t
 """What a record's line keeps beside what is written anew."""
 _KEPT_WHOLE = ("toolUseResult", "todos", "imagePasteIds", "planContent")
 """Copies of the content: kept only where the content is unchanged."""
-
-
-def project_slug(cwd: object) -> str:
-    """The name that Claude Code gives the folder of a project's transcripts (it shortens one above 200 characters)."""
-    return re.sub(r"[^A-Za-z0-9]", "-", str(cwd))
 
 
 @dataclass(frozen=True, slots=True)

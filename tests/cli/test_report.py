@@ -15,7 +15,7 @@ from mcp_compact.cli.terminal import Terminal
 from mcp_compact.compaction.rules import Rule
 from mcp_compact.compaction.rules_matrix import BACK, KEPT, LOST, Row
 from mcp_compact.errors import CallerError
-from mcp_compact.transcripts.claude_code_out import project_slug
+from mcp_compact.transcripts.project_folder import project_slug
 
 SESSION = "5e551011-0000-4000-8000-000000000009"
 KEY = "sk-" + "ant-api03-" + "a1B2c3D4" * 4

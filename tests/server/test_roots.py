@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from mcp_compact.errors import CallerError
-from mcp_compact.server.roots import default_roots, project_slug, readable_path
+from mcp_compact.server.roots import default_roots, readable_path
+from mcp_compact.transcripts.project_folder import project_slug
 
 
 def test_a_project_is_named_as_claude_code_names_its_folder():

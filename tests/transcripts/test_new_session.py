@@ -6,10 +6,11 @@ from mcp_compact.compaction.in_memory import service_record
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.valid import Turn
 from mcp_compact.transcripts.claude_code import ClaudeCodeReader
-from mcp_compact.transcripts.claude_code_out import NewSession, project_slug, session_entries
+from mcp_compact.transcripts.claude_code_out import NewSession, session_entries
 from mcp_compact.transcripts.facts import SessionFacts
 from mcp_compact.transcripts.lines import read_lines
 from mcp_compact.transcripts.native import native_boundary, summary_of
+from mcp_compact.transcripts.project_folder import project_slug
 
 FACTS = SessionFacts(cwd="/home/me/app", version="2.1.0", git_branch="main", title="Tides")
 NEW = NewSession("new-id", MessageUuid("boundary"), FACTS, 50_000, 9_000, 20_000, MessageUuid("last"))
