@@ -46,12 +46,20 @@ def well_formed(text: str) -> str:
 
 def clean(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     """A JSON value in which every text is well formed; equal to the value where it was already."""
+    try:
+        return _clean(value)
+    except RecursionError:
+        # JSON's own reader and writer go deeper than functions of ours do.
+        return json.loads(well_formed(json.dumps(value, ensure_ascii=False)))
+
+
+def _clean(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     if isinstance(value, str):
         return well_formed(value)
     if isinstance(value, Mapping):
-        return {well_formed(str(key)): clean(item) for key, item in value.items()}
+        return {well_formed(str(key)): _clean(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [clean(item) for item in value]
+        return [_clean(item) for item in value]
     return value
 
 

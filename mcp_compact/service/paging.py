@@ -19,6 +19,8 @@ LEAST_ROOM_TOKENS = 50
 """A part holds at least so much, also where a message without its content is larger than a page."""
 LEAST_CHARS = 16
 """So many characters fit into the least room, whatever they are."""
+MOST_LEVELS = 120
+"""A block that is nested deeper comes as text: a whole answer may hold 128 levels, since writers of JSON give up."""
 _JSON_PART: Mapping[str, str] = {"type": "json_part", "data": ""}
 _LARGEST = 10**6
 """Stands for numbers of parts that are not known yet."""
@@ -31,12 +33,28 @@ def size_tokens(value: object) -> int:
 
 
 def pieces(messages: Sequence[Mapping[str, Any]], page_tokens: int) -> Iterator[Mapping[str, Any]]:
-    """The messages, those too large for a page cut into parts."""
+    """The messages, those too large for a page, or nested too deeply for an answer, cut into parts."""
     for message in messages:
-        if size_tokens(message) <= page_tokens:
+        if size_tokens(message) <= page_tokens and not _is_deep(message):
             yield message
         else:
             yield from _split(message, page_tokens)
+
+
+def _is_deep(value: object) -> bool:
+    level: list[object] = [value]
+    for _ in range(MOST_LEVELS):
+        level = [item for holder in level for item in _items(holder)]
+        if not level:
+            return False
+    return True
+
+
+def _items(holder: object) -> Sequence[object]:
+    """What an object or a list holds that may hold something itself."""
+    if isinstance(holder, Mapping):
+        return [item for item in holder.values() if isinstance(item, dict | list)]
+    return [item for item in holder if isinstance(item, dict | list)] if isinstance(holder, list) else ()
 
 
 def page(
@@ -82,7 +100,8 @@ def _split(message: Mapping[str, Any], page_tokens: int) -> Iterator[Mapping[str
     frame = {key: value for key, value in message.items() if key != "content"}
     room = max(LEAST_ROOM_TOKENS, page_tokens - size_tokens(_part(frame, _JSON_PART, _LARGEST, _LARGEST, _LARGEST)))
     for index, block in enumerate(blocks):
-        chunks = [block] if size_tokens(block) <= room else _chunks(block, room)
+        is_whole = size_tokens(block) <= room and not _is_deep(block)
+        chunks = [block] if is_whole else _chunks(block, room)
         for number, chunk in enumerate(chunks, 1):
             yield _part(frame, chunk, index, number, len(chunks))
 
@@ -95,7 +114,8 @@ def _chunks(block: object, room_tokens: int) -> list[Any]:
     """A block as JSON text in pieces, each of which fits when it is quoted as JSON once more."""
     text = json.dumps(block, ensure_ascii=False, separators=(",", ":"))
     chunks: list[Any] = []
-    at, step = 0, room_tokens
+    # Two parts at least: a block in one part stands there as it is.
+    at, step = 0, min(room_tokens, max(1, len(text) // 2))
     while at < len(text):
         size = size_tokens(text[at : at + step])
         while size > room_tokens and step > LEAST_CHARS:

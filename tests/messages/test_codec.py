@@ -161,3 +161,13 @@ def test_every_time_that_is_read_can_be_written(value: object) -> None:
     at_ms = parse_time(value)
     if at_ms is not None:
         assert format_time(at_ms).endswith("Z")
+
+
+def test_a_deep_value_is_cleaned_too() -> None:
+    value: Any = "half \ud83d"
+    for _ in range(700):
+        value = [value]
+    cleaned = clean(value)
+    for _ in range(700):
+        (cleaned,) = cleaned
+    assert cleaned == "half \ufffd"

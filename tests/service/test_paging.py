@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_compact.server.errors import unwritable
 from mcp_compact.service.paging import joined, page, pieces, size_tokens
 from mcp_compact.testing import image, tool_result
 
@@ -154,3 +155,16 @@ MESSAGES = st.lists(
 @given(MESSAGES, st.sampled_from([200, 800, 5000]))
 def test_the_pages_together_are_the_whole_and_each_is_below_its_size(messages: list[dict[str, Any]], size: int) -> None:
     check(messages, size)
+
+
+@pytest.mark.parametrize("levels", [90, 110, 125, 400])
+def test_a_block_that_is_nested_too_deeply_for_an_answer_comes_as_text(levels: int) -> None:
+    value: Any = "x"
+    for _ in range(levels):
+        value = [value]
+    call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"a": value}}
+    messages = [{"role": "assistant", "content": [{"type": "text", "text": "I call"}, call]}]
+    (taken,) = check(messages, 9_000)
+    kinds = [block["type"] for item in taken for block in item["content"]]
+    assert kinds == (["text", "tool_use"] if levels < 120 else ["text", "json_part", "json_part"])
+    assert all(unwritable({"messages": [item]}) == "" for item in taken)
