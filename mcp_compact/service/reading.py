@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from anyio import to_thread
@@ -73,10 +72,15 @@ async def messages_page(
     row = await deps.row(key)
     live, version = await load_live(deps, key)
     around = Surroundings(session_id=key.session_id)
-    turns, warnings = await to_thread.run_sync(partial(_turns, live, around, close_open_calls=close_open_calls))
-    items = list(pieces([clean(item) for item in encode(turns, live)], deps.settings.page_tokens))
     start = _position(cursor, version)
-    taken, following = page(items, start, deps.settings.page_tokens)
+
+    def work() -> tuple[list[Mapping[str, Any]], int | None, list[str]]:
+        turns, warnings = _turns(live, around, close_open_calls=close_open_calls)
+        items = list(pieces([clean(item) for item in encode(turns, live)], deps.settings.page_tokens))
+        return *page(items, start, deps.settings.page_tokens), warnings
+
+    # In a thread: a context of many images has tens of megabytes, and other calls go on meanwhile.
+    taken, following, warnings = await to_thread.run_sync(work)
     return MessagesPage(
         session_id=key.session_id,
         format=format_name,
