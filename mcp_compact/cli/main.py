@@ -17,6 +17,11 @@ INTERRUPTED, READER_GONE = 130, 141
 
 MIN_SECONDS, MAX_SECONDS = 0.1, 3600.0
 
+MANIFESTS = (
+    *("claude-desktop", "claude-code", "vscode", "cursor", "codex"),
+    *("gemini-cli", "opencode", "goose", "zed", "windsurf"),
+)
+"""The clients of cli/manifest_clients.py by name, which the parser needs and must not load more for."""
 Subparsers = argparse._SubParsersAction  # noqa: SLF001 (argparse gives its type no public name)
 TOKENS_HELP = "tokens that the result may have"
 JSON_HELP = "answer as one JSON object on stdout"
@@ -101,7 +106,7 @@ def build_parser() -> argparse.ArgumentParser:
     for add in (
         *(_demo, _compact, _serve, _import, _status, _sessions, _search, _memory, _undo, _resume, _handoff),
         *(_now, _watch, _rules, _report),
-        *(_install, _uninstall, _hook, _statusline, _token, _config, _doctor),
+        *(_install, _uninstall, _manifest, _hook, _statusline, _token, _config, _doctor),
     ):
         add(commands)
     return parser
@@ -260,6 +265,20 @@ def _install(commands: Subparsers[argparse.ArgumentParser]) -> None:
 
 def _uninstall(commands: Subparsers[argparse.ArgumentParser]) -> None:
     _client(_command(commands, "uninstall", "install:run_uninstall", "take what `install` did back out of a client"))
+
+
+def _manifest(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    text = "print the server's entry for an MCP client, or put it into the client's own file"
+    parser = _command(commands, "manifest", "manifest:run", text)
+    parser.add_argument("client", choices=MANIFESTS, metavar="CLIENT", help=", ".join(MANIFESTS))
+    parser.add_argument("--write", action="store_true", help="merge it into the client's file, which is backed up")
+    parser.add_argument("--project", action="store_true", help="the file of this folder (default: your own)")
+    parser.add_argument("--http", default="", metavar="URL", help="of a server that runs on a network")
+    parser.add_argument("--token-env", default="", metavar="NAME", help="the variable that holds its bearer token")
+    parser.add_argument(
+        "--profile", choices=("agent", "core", "full"), help="which tools (default: as suits the client)"
+    )
+    _json(parser)
 
 
 def _hook(commands: Subparsers[argparse.ArgumentParser]) -> None:
