@@ -107,7 +107,7 @@ def test_the_shipped_hooks_are_those_that_the_product_answers():
     hooks = read(manifests("claude-code") / "hooks" / "hooks.json")["hooks"]
     assert set(hooks) == {"SessionStart", "PreCompact", "PostCompact", "UserPromptSubmit", "Stop", "SessionEnd"}
     assert all(
-        h["command"].startswith("mcp-compact hook") and h["timeout"] <= 60
+        h["command"].startswith("mcp-compact hook") and h["timeout"] <= 120
         for g in hooks.values()
         for h in g[0]["hooks"]
     )
@@ -124,7 +124,7 @@ def test_each_command_runs_its_verb_and_nothing_else(verb):
     ("words", "expected"),
     [
         (["status", "abc"], "status|abc|"), (["", "abc"], "status|abc|"), (["rules"], "rules|"),
-        (["report", "abc"], "report|abc|"), (["forget", "abc"], "There is /mcp-compact status, rules, handoff and report.\n"),
+        (["report", "abc"], "report|abc|"), (["handoff", "abc"], "handoff|abc|--after-clear|"), (["forget", "abc"], "There is /mcp-compact status, rules, handoff and report.\n"),
         (["status; touch x", "abc"], "There is /mcp-compact status, rules, handoff and report.\n"),
     ],
 )  # fmt: skip

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,7 +44,7 @@ class Claude:
 
     @property
     def database(self) -> Path:
-        return self.home / "data" / "archive.db"
+        return Path(self.env.get("MCP_COMPACT_DB") or self.home / "data" / "archive.db")
 
     def environment(self) -> dict[str, str]:
         """Nothing of whoever runs the tests; whatever is not loopback is asked of our own proxy, which refuses it."""
@@ -110,6 +112,26 @@ class Claude:
         """The session's file."""
         (found,) = (self.folder / "projects").rglob(f"{session}.jsonl")
         return found
+
+    def messages(self, session: str) -> set[str]:
+        """The uuids of the messages in the client's own transcript."""
+        return {record["uuid"] for record in self.records(session) if record["type"] in ("user", "assistant")}
+
+    def archived(self, session: str) -> list[str]:
+        """The uuids that the archive holds of a session, one for each row; the archive itself is whole."""
+        query = "SELECT r.uuid FROM record r JOIN session s ON s.id = r.session WHERE s.session_id = ?"
+        with closing(sqlite3.connect(self.database)) as conn:
+            assert conn.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+            return [row[0] for row in conn.execute(query, (session,))]
+
+    def holds_all(self, session: str) -> bool:
+        """Whether the archive comes to hold every message of a session: once it has ended, a hook goes on alone."""
+        deadline = time.monotonic() + SECONDS
+        while time.monotonic() < deadline:
+            if self.messages(session) <= set(self.archived(session)):
+                return True
+            time.sleep(0.2)
+        return False
 
     def records(self, session: str) -> list[Json]:
         return [json.loads(line) for line in self.transcript(session).read_text(encoding="utf-8").splitlines()]
