@@ -85,6 +85,15 @@ def codex_provider() -> str:
     return found if isinstance(found, str) else ""
 
 
+def codex_transcript(session_id: str) -> Path | None:
+    """The rollout of a session of Codex, where it is there; of several the last one begun."""
+    folder = codex_home() / "sessions"
+    if not session_id.replace("-", "").isalnum() or not folder.is_dir():
+        return None
+    found = sorted(folder.glob(f"*/*/*/rollout-*-{session_id}{SUFFIX}"))
+    return found[-1] if found else None
+
+
 def codex_rollout(session_id: str, now_ms: int) -> Path:
     """Where Codex keeps a session that begins now: by year, month and day."""
     at = datetime.fromtimestamp(now_ms / 1000, UTC)

@@ -244,10 +244,7 @@ def _resume(commands: Subparsers[argparse.ArgumentParser]) -> None:
     parser.add_argument("session", nargs="?", default="", metavar="SESSION", help=SESSION_OR_PATH_HELP)
     parser.add_argument("--target", type=_positive, metavar="N", help=TOKENS_HELP)
     parser.add_argument(
-        "--format",
-        choices=("claude-code", "codex"),
-        default="claude-code",
-        help="of which client (default: claude-code)",
+        "--format", choices=("claude-code", "codex"), default="", help="of which client (default: the session's own)"
     )
     parser.add_argument("--cwd", metavar="FOLDER", help="where to go on (default: the session's folder)")
     _json(parser)

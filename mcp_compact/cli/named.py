@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mcp_compact.cli.archive import here, named_session
-from mcp_compact.cli.client_folders import SUFFIX, claude_transcript, claude_transcripts
+from mcp_compact.cli.client_folders import SUFFIX, claude_transcript, claude_transcripts, codex_transcript
 from mcp_compact.cli.files import about_file, readable_file
 from mcp_compact.errors import CallerError
 from mcp_compact.service.deps import session_key
@@ -23,16 +23,22 @@ async def found_session(service: Service, name: str) -> str:
     try:
         session_id = await named_session(service, name)
     except CallerError as error:
-        found = claude_transcripts(Path(here()), name) if error.code in ("unknown_session", "no_session_here") else []
+        found = _files(name) if error.code in ("unknown_session", "no_session_here") else []
         if not name and found:
             found = [max(found, key=lambda path: path.stat().st_mtime_ns)]
         if len(found) != 1:
             raise
         return await imported(service, found[0])
     row = await service.deps.row(session_key(service.namespace, session_id))
-    if row.owner == "client" and (own := claude_transcript(row.cwd, session_id)) is not None:
+    own = (claude_transcript(row.cwd, session_id) or codex_transcript(session_id)) if row.owner == "client" else None
+    if own is not None:
         await imported(service, own)
     return session_id
+
+
+def _files(name: str) -> list[Path]:
+    """Clients' own files of a session that the archive does not know: Claude Code's of this folder, Codex's by id."""
+    return claude_transcripts(Path(here()), name) or list(filter(None, [codex_transcript(name) if name else None]))
 
 
 def _is_path(name: str) -> bool:

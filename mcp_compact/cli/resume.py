@@ -20,8 +20,8 @@ from mcp_compact.cli.text import shown, tokens
 from mcp_compact.errors import CallerError
 from mcp_compact.service.resume import NewContext
 from mcp_compact.service.service import Service
+from mcp_compact.transcripts.registry import CLAUDE_CODE, CODEX
 
-CLAUDE_CODE, CODEX = "claude-code", "codex"
 LISTED = 8
 
 
@@ -65,19 +65,18 @@ async def _resumed(service: Service, arguments: argparse.Namespace) -> Resumed:
     cwd = _folder(arguments.cwd or "", context.facts.cwd or "")
     context = replace(context, facts=replace(context.facts, cwd=str(cwd)))
     new_id = service.deps.clock.new_uuid()
-    entries, path = _file(arguments.format, service, context, new_id, cwd)
+    format_name = arguments.format or context.client or CLAUDE_CODE
+    entries, path = _file(format_name, service, context, new_id, cwd)
     write_new(path, entries)
-    pins = 0
-    if arguments.format == CLAUDE_CODE:
-        pins = await service.hand_on(context, new_id)
-        await service.import_file(path)
+    pins = await service.hand_on(context, new_id)
+    await service.import_file(path)
     return Resumed(
         session_id=session_id,
         new_session_id=new_id,
-        format=arguments.format,
+        format=format_name,
         path=str(path),
         cwd=str(cwd),
-        command=_command(arguments.format, new_id, cwd),
+        command=_command(format_name, new_id, cwd),
         status=context.status,
         tokens_before=context.tokens_before,
         tokens_after=context.tokens_after,

@@ -21,7 +21,7 @@ from mcp_compact.service.keys import child_id, session_key
 from mcp_compact.transcripts.lines import Line, read_lines
 from mcp_compact.transcripts.native import expand_preserved, native_boundary, native_clearing, summary_of
 from mcp_compact.transcripts.parsed import Parsed, Reader
-from mcp_compact.transcripts.registry import CLAUDE_CODE, detect_format, reader_for
+from mcp_compact.transcripts.registry import CLAUDE_CODE, OF_CLIENTS, detect_format, reader_for
 
 CHUNK_BYTES = 1 << 20
 HEAD_BYTES = 1 << 16
@@ -293,7 +293,7 @@ def _facts(work: ImportWork, agent_id: str | None, *, parent: str | None) -> Ses
         title=facts.title,
         model=facts.model,
         cwd=facts.cwd,
-        owner="client" if work.format == CLAUDE_CODE else "loop",
+        owner="client" if work.format in OF_CLIENTS else "loop",
         parent_session_id=parent or facts.parent_session_id,
         agent_id=agent_id,
     )

@@ -25,9 +25,11 @@ from mcp_compact.ports.store import SessionFacts, SessionKey
 from mcp_compact.service.deps import Deps
 from mcp_compact.service.jobs import CompactCall, Job, job_of, planned, read_snapshot
 from mcp_compact.service.reading import load_live
+from mcp_compact.transcripts.codex import ITEM
 from mcp_compact.transcripts.facts import SessionFacts as TranscriptFacts
 from mcp_compact.transcripts.facts import facts_of
 from mcp_compact.transcripts.media_out import sendable_media
+from mcp_compact.transcripts.registry import CLAUDE_CODE, CODEX
 
 READINGS = 3
 
@@ -41,6 +43,8 @@ class NewContext:
     records: Mapping[MessageUuid, Record]
     """Those that the turns were made from."""
     facts: TranscriptFacts
+    client: str
+    """The format of the client that the newest records come from; empty for a loop's."""
     status: str
     """`compacted`, or why the live context is handed on as it is: `nothing_to_compact`, `no_progress`, `failed`."""
     strategy: str
@@ -74,6 +78,7 @@ async def new_context(deps: Deps, key: SessionKey, target_tokens: int | None = N
         turns=tuple(turns),
         records={record.uuid: record for record in shown.all},
         facts=_facts(job, live),
+        client=_client(job, live),
         status="compacted" if plan else str(outcome),
         strategy=plan.strategy if plan else "",
         tokens_before=before,
@@ -143,6 +148,13 @@ def _facts(job: Job, live: LiveContext) -> TranscriptFacts:
         model=row.model or own.model,
         title=row.title or own.title,
     )
+
+
+def _client(job: Job, live: LiveContext) -> str:
+    if job.row.owner != "client":
+        return ""
+    newest = live.all[-1].raw
+    return CODEX if newest.get("type") == ITEM and "payload" in newest else CLAUDE_CODE
 
 
 def _too_long(job: Job, tokens: int) -> tuple[str, ...]:

@@ -152,19 +152,19 @@ def _image(part: Raw) -> Raw:
     url = text_of(value, "url") if isinstance(value, OBJECT) else value
     if not isinstance(url, str):
         return part
-    source = _data(url) or {"type": "url", "url": url}
+    source = data_source(url) or {"type": "url", "url": url}
     return {"type": "image", "source": source}
 
 
 def _document(part: Raw) -> Raw:
     value = part.get("file")
     data = text_of(value, "file_data") if isinstance(value, OBJECT) else None
-    source = _data(data) if data else None
+    source = data_source(data) if data else None
     return {"type": "document", "source": source} if source else part
 
 
-def _data(url: str) -> Raw | None:
-    """The source of a data URL; None for any other."""
+def data_source(url: str) -> Raw | None:
+    """The source of a medium in a data URL; None for any other address."""
     head, comma, data = url.partition(",")
     if not comma or not head.startswith("data:") or not head.endswith(";base64"):
         return None

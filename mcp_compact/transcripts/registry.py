@@ -13,15 +13,27 @@ from mcp_compact.transcripts.anthropic import AnthropicReader
 from mcp_compact.transcripts.anthropic_out import to_messages
 from mcp_compact.transcripts.claude_code import ClaudeCodeReader
 from mcp_compact.transcripts.claude_code_out import to_entries
+from mcp_compact.transcripts.codex import CodexReader
 from mcp_compact.transcripts.facts import facts_of
 from mcp_compact.transcripts.openai_chat import OpenAiChatReader
 from mcp_compact.transcripts.openai_chat_out import to_chat
 from mcp_compact.transcripts.parsed import Known, Reader, nothing_known
-from mcp_compact.transcripts.sniffing import FOREIGN, HEADS_BYTES, is_anthropic, is_claude_code, is_openai, outlines
+from mcp_compact.transcripts.sniffing import (
+    FOREIGN,
+    HEADS_BYTES,
+    is_anthropic,
+    is_claude_code,
+    is_codex,
+    is_openai,
+    outlines,
+)
 
 CLAUDE_CODE = "claude-code"
 ANTHROPIC = "anthropic"
 OPENAI = "openai"
+CODEX = "codex"
+OF_CLIENTS = (CLAUDE_CODE, CODEX)
+"""Formats of clients that keep their own history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +48,7 @@ class Format:
 FORMATS: Mapping[str, Format] = {
     CLAUDE_CODE: Format(CLAUDE_CODE, "Claude Code session (JSONL)", ClaudeCodeReader),
     ANTHROPIC: Format(ANTHROPIC, "Anthropic messages (JSON list, request, or JSONL)", AnthropicReader),
+    CODEX: Format(CODEX, "Codex session (rollout, JSONL)", CodexReader),
     OPENAI: Format(OPENAI, "OpenAI chat messages (JSON list, request or log of one, or JSONL)", OpenAiChatReader),
 }
 
@@ -83,6 +96,8 @@ def _sniff(text: str) -> str | None:
         foreign = next((name for name, _, is_it in FOREIGN if is_it(outline)), None)
         if foreign is not None:
             return foreign
+        if is_codex(outline):
+            return CODEX
         if found is None and is_claude_code(outline):
             return CLAUDE_CODE
         if is_openai(outline):

@@ -105,7 +105,8 @@ def is_openai(outline: Outline) -> bool:
     return "tool_calls" in keys or "tool_call_id" in keys or bool(roles & {"tool", "function", "developer"})
 
 
-def _is_codex(outline: Outline) -> bool:
+def is_codex(outline: Outline) -> bool:
+    """A line of a rollout of Codex."""
     types = ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
     return outline.has("type", "payload") and outline.type_is(*types)
 
@@ -131,7 +132,6 @@ def _is_openhands(outline: Outline) -> bool:
 
 
 FOREIGN: tuple[tuple[str, str, Callable[[Outline], bool]], ...] = (
-    ("codex", "a Codex rollout", _is_codex),
     ("entire", "an Entire transcript", _is_entire),
     ("copilot-cli", "a Copilot CLI event log", _is_copilot),
     ("gemini-cli", "a Gemini CLI chat", lambda o: o.has("sessionId", "projectHash")),

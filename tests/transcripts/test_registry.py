@@ -12,7 +12,6 @@ from mcp_compact.transcripts.registry import FORMATS, detect_format, output_form
 from tests.transcripts.samples import jsonl, user
 
 FOREIGN = {
-    "codex-rollout": "codex",
     "copilot-cli": "copilot-cli",
     "gemini-cli": "gemini-cli",
     "cline": "cline",
@@ -46,7 +45,7 @@ def test_beginning_of_a_session_is_enough_wherever_it_is_cut(claude_code_files: 
         assert {sniff(head[:size]) for size in range(400, len(head), 97)} == {"claude-code"}
 
 
-@pytest.mark.parametrize("folder", ["codex-rollout", "gemini-cli", "copilot-cli"])
+@pytest.mark.parametrize("folder", ["gemini-cli", "copilot-cli", "cline"])
 def test_known_format_that_cannot_be_read_is_named(shared: Path, folder: str):
     with pytest.raises(CallerError) as caught:
         detect_format(files(shared, folder)[0].read_bytes())
