@@ -15,6 +15,7 @@ from mcp_compact.compaction.extract import Material, extract
 from mcp_compact.compaction.extract_lines import FEW_WORDS, Splitter
 from mcp_compact.compaction.extract_memory import user_words_of
 from mcp_compact.compaction.extract_requests import requests, within
+from mcp_compact.compaction.extract_tasks import DONE
 from mcp_compact.compaction.findings import found
 from mcp_compact.compaction.fitting import fit
 from mcp_compact.compaction.rules import Rule, rule_from_json, rule_to_json, rules_of
@@ -58,6 +59,8 @@ KEEP_OPEN = "Keep this open work in the summary:"
 _INSTRUCTIONS = ("claude.md", "claude.local.md", "agents.md", "gemini.md")
 """Files that a client loads anew by itself."""
 OPEN_TAG = "&lt;"
+LEFT_OUT = "[…]"
+_MARKS = re.compile(r"\[…\](?:[\s\-*+]*\[…\])+")
 _PLAN_TOOLS = ("exitplanmode", "exit_plan_mode")
 _TAG = re.compile(r"<(?=/?(?:system-reminder|task-notification|local-command-|command-|user-prompt-submit-hook))")
 
@@ -99,9 +102,9 @@ def injection_facts(
     if native_summary:
         own = replace(own, kept=(*own.kept, *_told(native_summary)))
     told = requests([*user_words_of(own.previous), *(w for r in own.records if (w := users_words(r)))])
-    ruled = {rule.text.casefold() for rule in bare.rules}
+    ruled = _said_among(bare.rules)
     room = limit_chars - len(injection_text(bare, limit_chars)) - len(MAY_LACK) - len(SAID) - len(OPEN_WORK)
-    double = sum(len(text) + 3 for text in within(told, room, room, _chars) if text.casefold() in ruled)
+    double = sum(len(text) - len(_without_rules(text, ruled)) for text in within(told, room, room, _chars))
     made = extract(own, max(0, room + double), None, _chars)
     tasks = tuple(line.removeprefix("- ") for line in made.body(TASK).splitlines() if line.startswith("- ["))
     return replace(bare, open_work=tasks, notes=_without_tasks(made, tasks))
@@ -158,15 +161,17 @@ def injection_text(facts: InjectionFacts, limit_chars: int = LIMIT_CHARS) -> str
         if part and len(part) + 2 <= left:
             parts.append(part)
             left -= len(part) + 2
-    parts += _notes_parts(facts, left)
+    told = [rule for rule in facts.rules if any(_safe(rule.text) in part for part in parts[1:])]
+    parts += _notes_parts(facts, told, left)
     return "\n\n".join([*parts, search])
 
 
 def must_keep_lines(facts: InjectionFacts) -> tuple[str, ...]:
     """Lines for whoever writes the client's summary: the rules word for word, and the open work. Masked."""
+    still_open = [line for line in facts.open_work if not any(f"[{status}]" in line for status in DONE)]
     lines: list[str] = []
     left = MUST_KEEP_CHARS
-    for heading, texts in ((KEEP, [rule.text for rule in reversed(facts.rules)]), (KEEP_OPEN, list(facts.open_work))):
+    for heading, texts in ((KEEP, [rule.text for rule in reversed(facts.rules)]), (KEEP_OPEN, still_open)):
         own = _fitting((f"- {_safe(text)}" for text in texts), left - len(heading) - 1)
         if own:
             lines += [heading, *(reversed(own) if heading == KEEP else own)]
@@ -242,12 +247,12 @@ def _open_part(open_work: Sequence[str], limit_chars: int) -> str:
     return "\n".join([OPEN_WORK, *own]) if own else ""
 
 
-def _notes_parts(facts: InjectionFacts, left: int) -> list[str]:
+def _notes_parts(facts: InjectionFacts, told: Sequence[Rule], left: int) -> list[str]:
     """The user's other words, then the chosen lines: whole lines, no longer together than what is left."""
     if facts.notes is None:
         return []
     title = LACKS if facts.native_summary else MAY_LACK
-    ruled = {rule.text.casefold() for rule in facts.rules}
+    ruled = _said_among(told)
     shown = [_shown(section, ruled) for section in facts.notes.sections if section.heading != TASK]
     document = MemoryDocument("", tuple(section for section in shown if section.body))
     document = fit(document, left - len(SAID) - len(title) - 6, None, _chars)
@@ -257,12 +262,26 @@ def _notes_parts(facts: InjectionFacts, left: int) -> list[str]:
     return parts + ([f"{title}\n" + "\n".join(rest)] if any(s.strip() for s in rest) else [])
 
 
-def _shown(section: Section, ruled: Collection[str]) -> Section:
+def _shown(section: Section, ruled: re.Pattern[str] | None) -> Section:
     """The section masked, without the words that stand among the rules."""
-    lines = [_TAG.sub(OPEN_TAG, masked(line)) for line in section.body.splitlines()]
+    lines = section.body.splitlines()
     if section.heading == REQUESTS:
-        lines = [line for line in lines if line.removeprefix("- ").casefold() not in ruled]
-    return replace(section, body="\n".join(lines))
+        lines = [line for own in lines if (line := _without_rules(own, ruled))]
+    return replace(section, body="\n".join(_TAG.sub(OPEN_TAG, masked(line)) for line in lines))
+
+
+def _said_among(rules: Sequence[Rule]) -> re.Pattern[str] | None:
+    """Finds the rules in a user's words; the longest first, since one may be a part of another."""
+    texts = sorted({rule.text for rule in rules if rule.text}, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, texts)), re.IGNORECASE) if texts else None
+
+
+def _without_rules(line: str, ruled: re.Pattern[str] | None) -> str:
+    """The words with a mark for each run of rules, which are not said twice; empty where nothing else stands there."""
+    if ruled is None:
+        return line
+    kept = _MARKS.sub(LEFT_OUT, ruled.sub(LEFT_OUT, line))
+    return kept if any(map(str.isalnum, kept.replace(LEFT_OUT, ""))) else ""
 
 
 def _without_tasks(document: MemoryDocument, tasks: Collection[str]) -> MemoryDocument:

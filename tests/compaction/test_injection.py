@@ -28,7 +28,7 @@ from mcp_compact.compaction.injection import (
 from mcp_compact.compaction.rules import Rule
 from mcp_compact.messages.codec import decode_message
 from mcp_compact.messages.ids import MessageUuid
-from mcp_compact.messages.memory_document import MemoryDocument, Section
+from mcp_compact.messages.memory_document import REQUESTS, MemoryDocument, Section
 from mcp_compact.messages.message import Record
 
 KEY = "sk-" + "ant-api03-" + "a1B2c3D4" * 4
@@ -75,6 +75,8 @@ def test_the_parts_stand_in_the_order_of_need():
 
 def test_nothing_is_said_twice():
     text = injection_text(facts())
+    assert text.count("Never store money as a float.") == 1
+    assert "- Build the ledger service. […]" in text
     assert text.count("ix_booking_day") == 1
     assert text.count("Write the migration") == 1
 
@@ -167,6 +169,13 @@ def test_of_too_many_rules_the_newest_stand_and_the_rest_is_counted():
     assert "more rules: search_messages finds them)" in text
 
 
+def test_a_rule_that_found_no_room_stays_in_the_words_that_hold_it():
+    rules = tuple(Rule(f"Never use the module number {n} for anything at all", turn=n) for n in range(200))
+    notes = MemoryDocument("", (Section(REQUESTS, f"- Hello. {rules[0].text}, and {rules[199].text}"),))
+    text = injection_text(InjectionFacts("s", rules, notes=notes))
+    assert f"- Hello. {rules[0].text}, and […]" in text
+
+
 def test_keys_are_masked_everywhere():
     rule = Rule(f"Always use the key {KEY} for the tests", turn=1)
     notes = MemoryDocument("", (Section("Worklog", f"- the service answers to {KEY} only"),))
@@ -199,6 +208,11 @@ def test_must_keep_lines_hold_rules_word_for_word_and_the_open_work():
     lines = must_keep_lines(facts())
     assert "- Never store money as a float." in lines
     assert "- [in_progress] Write the migration" in lines
+
+
+def test_what_is_done_need_not_be_kept_by_the_summary():
+    lines = must_keep_lines(InjectionFacts("s", open_work=("[completed] Ship it", "#3 [pending] Write it")))
+    assert lines[1:] == ("- #3 [pending] Write it",)
 
 
 def test_there_is_nothing_to_keep_where_nothing_was_said():
