@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 
@@ -22,6 +23,10 @@ _ERROR = re.compile(
     re.IGNORECASE,
 )
 
+_THINKING = re.compile(r"\A\s*<(think|thinking)>.*?(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL)
+"""Thinking that some models write into the text, before what they say."""
+_KINDS = ("text", "thinking", "redacted_thinking", "tool_use")
+
 
 @dataclass(frozen=True, slots=True)
 class SummaryAnswer:
@@ -41,7 +46,7 @@ class Refused:
 
 def usable_text(answer: SummaryAnswer, prompt: str) -> str | Refused:
     """The text of a summary, or why the answer is none."""
-    blocks = parse_content(answer.content)
+    blocks = parse_content(_unwrapped(answer.content))
     text = _text(blocks)
     ending = answer.stop_reason.lower().replace("_", "")
     if any(isinstance(block, ToolUseBlock) for block in blocks) or ending in TOOL_ENDS:
@@ -51,7 +56,9 @@ def usable_text(answer: SummaryAnswer, prompt: str) -> str | Refused:
     if ending not in GOOD_ENDS:
         return Refused("refused", f"the writer ended with {answer.stop_reason[:40]!r}")
     if not text.strip():
-        thinking = any(isinstance(block, ThinkingBlock) for block in blocks)
+        thinking = any(
+            isinstance(b, ThinkingBlock) or (isinstance(b, TextBlock) and _THINKING.match(b.text)) for b in blocks
+        )
         return Refused("thinking_only" if thinking else "blank", "the answer holds no text")
     if len(text) < ERROR_CHARS and _ERROR.match(text):
         return Refused("error_text", "the answer is an error message")
@@ -60,9 +67,21 @@ def usable_text(answer: SummaryAnswer, prompt: str) -> str | Refused:
     return text
 
 
+def _unwrapped(content: object) -> object:
+    """The blocks where somebody handed in their JSON as text; else the content itself."""
+    if not isinstance(content, str) or not content.lstrip().startswith(("[", "{")):
+        return content
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        return content
+    items = value if isinstance(value, list) else [value]
+    return items if items and all(isinstance(item, dict) and item.get("type") in _KINDS for item in items) else content
+
+
 def _text(blocks: tuple[Block, ...]) -> str:
     """The text without thinking; the part inside `<summary>` where the writer marked one."""
-    text = "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
+    text = _THINKING.sub("", "\n".join(block.text for block in blocks if isinstance(block, TextBlock)))
     start = text.find("<summary>")
     if start < 0:
         return text.strip()

@@ -42,3 +42,36 @@ def test_blocks_that_hold_no_text_are_no_summary() -> None:
     thinking = {"type": "thinking", "thinking": NOTES, "signature": "s"}
     reasons = [usable_text(SummaryAnswer([block]), "") for block in (picture, thinking)]
     assert [refused.reason for refused in reasons if isinstance(refused, Refused)] == ["blank", "thinking_only"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"type": "tool_use", "id": "a", "name": "Bash", "input": {}}', "tool_call"),
+        (
+            '[{"type": "text", "text": "I look."}, {"type": "tool_use", "id": "a", "name": "B", "input": {}}]',
+            "tool_call",
+        ),
+        ('[{"type": "thinking", "thinking": "hm"}]', "thinking_only"),
+        ("<thinking>only this</thinking>", "thinking_only"),
+        ("  <think>never closed", "thinking_only"),
+    ],
+)
+def test_blocks_and_thinking_handed_in_as_text_are_what_they_are(text: str, reason: str) -> None:
+    refused = usable_text(SummaryAnswer(text), "prompt")
+    assert isinstance(refused, Refused)
+    assert refused.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("text", "summary"),
+    [
+        ("<thinking>hm</thinking>\n# Work\nThe parser.", "# Work\nThe parser."),
+        ('[{"type": "text", "text": "# Work"}]', "# Work"),
+        ('{"files": ["a.py"]}', '{"files": ["a.py"]}'),
+        ("# Work\nWe strip `<thinking>` tags.", "# Work\nWe strip `<thinking>` tags."),
+        ("[1] the parser", "[1] the parser"),
+    ],
+)
+def test_what_is_written_beside_them_is_the_summary(text: str, summary: str) -> None:
+    assert usable_text(SummaryAnswer(text), "prompt") == summary
