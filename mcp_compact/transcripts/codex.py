@@ -7,6 +7,7 @@ records of its own. A rollout has no links: each record follows the one before.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -24,6 +25,7 @@ from mcp_compact.transcripts.parsed import Known, Parsed, derived_uuid, nothing_
 from mcp_compact.transcripts.report import ImportReport, PairCheck
 
 ITEM, COMPACTED = "response_item", "compacted"
+SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 KNOWN_LINES = frozenset((ITEM, COMPACTED, "session_meta", "turn_context", "event_msg", "world_state"))
 
 
@@ -75,7 +77,9 @@ class CodexReader:
                 self._report.add_problem(problem)
             self._report.glued += len(parsed.objects) > 1
             for raw, body in parsed.objects:
-                yield from self._line(clean(raw), body, line.number)
+                # The bytes keep an escaped half of a pair; no value that is used further may hold it.
+                own = clean(raw) if SURROGATE.search(body) else raw
+                yield from self._line(own, body, line.number)
         yield from self._flush()
 
     def _line(self, raw: Mapping[str, Any], body: bytes, number: int) -> Iterator[Parsed]:

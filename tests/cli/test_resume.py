@@ -182,6 +182,64 @@ def test_codex_gets_a_rollout_of_its_own(command, user_home, transcript):
     assert answer["command"].endswith(f"codex resume {answer['new_session_id']}")
 
 
+def rollout(cwd, session_id="019f03e0-321f-7eb2-83cc-b54ecd71be23"):
+    """A session of Codex: a request, then rounds of reading a file."""
+
+    def line(kind, **payload):
+        return {"timestamp": "2026-01-01T10:00:00.000Z", "type": kind, "payload": payload}
+
+    def item(type, **fields):
+        return line("response_item", type=type, **fields)
+
+    made = [line("session_meta", id=session_id, cwd=str(cwd), cli_version="0.142.2")]
+    asked = [{"type": "input_text", "text": "Rename the gauges. Never touch vendor/."}]
+    made.append(item("message", role="user", content=asked))
+    for at in range(40):
+        call = {
+            "name": "exec_command",
+            "call_id": f"call_{at}",
+            "arguments": json.dumps({"cmd": f"cat src/gauge_{at}.py"}),
+        }
+        made.append(item("function_call", **call))
+        made.append(
+            item("function_call_output", call_id=f"call_{at}", output=f"def gauge_{at}(level): return level\n" * 60)
+        )
+    return made
+
+
+def test_a_session_of_codex_goes_on_in_codex(command, user_home, tmp_path):
+    folder = user_home / ".codex" / "sessions" / "2026" / "01" / "01"
+    folder.mkdir(parents=True)
+    old = folder / "rollout-2026-01-01T10-00-00-019f03e0-321f-7eb2-83cc-b54ecd71be23.jsonl"
+    old.write_text(as_lines(rollout(tmp_path)), encoding="utf-8")
+    before = old.read_bytes()
+    answer = command("resume", "019f03e0-321f-7eb2-83cc-b54ecd71be23", "--target", "6000", "--json").json
+    assert (answer["format"], answer["status"]) == ("codex", "compacted")
+    assert answer["tokens_after"] <= 6000
+    new = lines_of(answer["path"])
+    assert new[0]["payload"]["id"] == answer["new_session_id"]
+    assert "Never touch vendor/." in json.dumps(new)
+    assert old.read_bytes() == before
+    again = command("resume", answer["new_session_id"][:8], "--json").json
+    assert (again["session_id"], again["format"]) == (answer["new_session_id"], "codex")
+
+
+def test_a_session_of_codex_can_go_on_in_claude_code(command, user_home, tmp_path):
+    path = tmp_path / "rollout-x.jsonl"
+    path.write_text(as_lines(rollout(tmp_path)), encoding="utf-8")
+    answer = command("resume", str(path), "--format", "claude-code", "--target", "6000", "--json").json
+    lines = [line for line in lines_of(answer["path"]) if "uuid" in line]
+    assert [line["parentUuid"] for line in lines] == [None, *(line["uuid"] for line in lines[:-1])]
+    blocks = [
+        block
+        for message in live(answer["new_session_id"])
+        if not isinstance(message["content"], str)
+        for block in message["content"]
+    ]
+    calls = [block["id"] for block in blocks if block["type"] == "tool_use"]
+    assert calls == [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"] != []
+
+
 def test_a_file_that_is_there_is_not_touched(tmp_path):
     path = tmp_path / "there.jsonl"
     path.write_text("mine")
