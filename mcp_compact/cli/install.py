@@ -11,6 +11,7 @@ from mcp_compact.cli import install_claude
 from mcp_compact.cli.install_check import Check, client_check, hook_check, server_check
 from mcp_compact.cli.install_entries import Wanted
 from mcp_compact.cli.install_files import Change, changes_back, changes_for, install, uninstall
+from mcp_compact.cli.install_others import OTHERS, SERVE
 from mcp_compact.cli.install_program import this_program
 from mcp_compact.cli.install_record import Record, record_of
 from mcp_compact.cli.output import print_json
@@ -18,7 +19,6 @@ from mcp_compact.cli.terminal import Terminal, terminal
 from mcp_compact.cli.text import count, shown
 from mcp_compact.errors import CallerError, ServerError
 
-CLIENTS = ("claude-code",)
 MARKS = {"made": ("+", "32"), "changed": ("~", "33"), "removed": ("-", "31"), "same": ("=", "2")}
 
 
@@ -42,7 +42,7 @@ class Plan:
 
 def run(arguments: argparse.Namespace) -> int:
     """Install for a client."""
-    plan = _claude(statusline=arguments.statusline)
+    plan = _plan(arguments.client, statusline=arguments.statusline)
     if not arguments.json:
         _show(plan, terminal())
     checks = [] if arguments.dry_run else _tested(plan, quiet=arguments.json)
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def run_uninstall(arguments: argparse.Namespace) -> int:
     """Take an installation back."""
-    folder = install_claude.folder()
+    folder = _folder(arguments.client)
     record = record_of(arguments.client, folder)
     plan = Plan(arguments.client, folder, record, changes_back(record))
     if not arguments.json:
@@ -71,23 +71,26 @@ def run_uninstall(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _claude(*, statusline: bool | None) -> Plan:
-    folder, program = install_claude.folder(), this_program()
-    record = record_of(install_claude.CLIENT, folder)
+def _folder(client: str) -> Path:
+    return install_claude.folder() if client == install_claude.CLIENT else OTHERS[client].folder()
+
+
+def _plan(client: str, *, statusline: bool | None) -> Plan:
+    folder, program = _folder(client), this_program()
+    record = record_of(client, folder)
+    server = [*program.words, *SERVE]
+    checks: list[Callable[[], Check]] = [lambda: server_check(server, program.env)]
+    if client != install_claude.CLIENT:
+        if statusline:
+            raise CallerError("no_status_line", f"{client} has no status line that a program can write.",
+                              "Leave --statusline out.")  # fmt: skip
+        entries = OTHERS[client].entries(folder, program, record)
+        return Plan(client, folder, record, changes_for([entries], record), [entries], checks)
     wanted = install_claude.wanted(folder, program, record, statusline=statusline)
-    return Plan(
-        install_claude.CLIENT,
-        folder,
-        record,
-        changes_for(wanted, record),
-        wanted,
-        (
-            lambda: client_check("claude", install_claude.NEEDS),
-            lambda: server_check([*program.words, "serve", "--profile", "agent"], program.env),
-            lambda: hook_check(program.hook_line(), _probe()),
-        ),
-        tuple(install_claude.notes(folder, wanted, statusline=statusline)),
-    )
+    checks.insert(0, lambda: client_check("claude", install_claude.NEEDS))
+    checks.append(lambda: hook_check(program.hook_line(), _probe()))
+    notes = tuple(install_claude.notes(folder, wanted, statusline=statusline))
+    return Plan(client, folder, record, changes_for(wanted, record), wanted, checks, notes)
 
 
 def _probe() -> dict[str, object]:

@@ -207,10 +207,12 @@ def _dumped(text: str, value: object, depth: int) -> str:
 
 
 def _inserted(text: str, owner: Node, key: str, value: object, depth: int) -> str:
-    """A new member after the last one and its comments, before the closing brace."""
-    unit, newline = _unit(text), _newline(text)
+    """A new member after the last one and its comments, before the closing brace. One line stays one line."""
+    on_one_line = bool(owner.members) and "\n" not in text[owner.start : owner.end]
+    unit, newline = "" if on_one_line else _unit(text), _newline(text)
     between = newline + unit * (depth + 1) if unit else (" " if owner.members else "")
-    entry = f"{json.dumps(key, ensure_ascii=False)}: {_dumped(text, value, depth + 1)}"
+    dumped = _dumped(text, value, depth + 1) if unit else json.dumps(value, ensure_ascii=False)
+    entry = f"{json.dumps(key, ensure_ascii=False)}: {dumped}"
     last = owner.members[-1].end if owner.members else owner.start + 1
     comma = "," if owner.members and not owner.trailing_comma else ""
     tail = text[last : owner.end - 1]

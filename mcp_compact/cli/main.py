@@ -289,7 +289,8 @@ def _statusline(commands: Subparsers[argparse.ArgumentParser]) -> None:
 
 
 def _client(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("client", choices=("claude-code",), metavar="CLIENT", help="claude-code")
+    names = ("claude-code", "codex", "gemini-cli", "opencode")
+    parser.add_argument("client", choices=names, metavar="CLIENT", help=", ".join(names))
     parser.add_argument("--dry-run", action="store_true", help="show what would change, change nothing")
     _json(parser)
 
