@@ -38,7 +38,8 @@ from mcp_compact.wiring import open_service, open_tenants, system_clock, tokens_
 
 HTTP, SSE = "http", "sse"
 HTTP_PATH, SSE_PATH, MESSAGES_PATH, HEALTH_PATH = "/mcp", "/sse", "/messages/", "/health"
-KEEP_ALIVE_S = 5
+KEEP_ALIVE_S = 65
+"""Longer than clients keep a connection: who closes first may meet the other's next request."""
 GRACE_S = 5
 """How long answers that are being made may take once the server is told to stop."""
 BACKLOG = 2048
