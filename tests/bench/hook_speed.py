@@ -100,22 +100,21 @@ def processes(folder: Path, transcript: Path) -> None:
         print(f"{name:26} {own * 1000:4.0f} ms  {own / bare:4.1f} x python -c pass (at most {limit})")
 
 
-def caught_up(path: Path, folder: Path, settings: Settings, pieces: int = 1) -> Path:
-    """Catch up with a transcript, handed over in so many pieces; the archive."""
-    db = folder / "ours.db"
+def caught_up(path: Path, folder: Path, settings: Settings, pieces: int = 1) -> tuple[Path, float]:
+    """Catch up with a transcript that comes in so many pieces; the archive, and the CPU of that alone."""
+    db, growing = folder / "ours.db", folder / "client" / "projects" / "p" / "growing.jsonl"
     for old in folder.glob("ours.db*"):
         old.unlink()
-    growing = folder / "client" / "projects" / "p" / "growing.jsonl"
     growing.write_bytes(b"")
     lines = path.read_bytes().splitlines(keepends=True)
     given = Given({"session_id": "growing", "transcript_path": str(growing), "cwd": str(folder)}, "Stop")
-    conn = operations.connect(db)
+    conn, spent = operations.connect(db), 0.0
     for at in range(pieces):
         with growing.open("ab") as stream:
             stream.writelines(lines[len(lines) * at // pieces : len(lines) * (at + 1) // pieces])
-        catching_up.catch_up(conn, given, settings, 1)
+        spent += cpu(lambda: catching_up.catch_up(conn, given, settings, 1))
     conn.close()
-    return db
+    return db, spent
 
 
 def least(
@@ -160,18 +159,16 @@ def catching_up_table(folder: Path, files: list[Path]) -> None:
     worst = 0.0
     for path in files:
         large = enlarged(path, folder)
-        rows, strings = rows_of(caught_up(large, folder, settings)), strings_of(large)
+        rows, strings = rows_of(caught_up(large, folder, settings)[0]), strings_of(large)
         pairs = []
         for _ in range(REPEATS // 2 + 1):
-            mine = cpu(lambda: caught_up(large, folder, settings))
+            mine = caught_up(large, folder, settings)[1]
             pairs.append((mine, cpu(lambda: least(large, strings, rows, folder))))
-        pieces = statistics.median(cpu(lambda: caught_up(large, folder, settings, 10)) for _ in range(3))
+        pieces = statistics.median(caught_up(large, folder, settings, 10)[1] for _ in range(3))
         mine, other = (statistics.median(side) for side in zip(*pairs, strict=True))
         ratio = statistics.median(a / b for a, b in pairs)
         worst = max(worst, ratio)
-        rest = announced(
-            caught_up(large, folder, settings), folder / "client" / "projects" / "p" / "growing.jsonl", settings
-        )
+        rest = announced(caught_up(large, folder, settings)[0], folder / "client/projects/p/growing.jsonl", settings)
         print(
             f"{path.name[-40:]:40} {large.stat().st_size >> 20:3} MB  ours {mine:5.2f} s  least {other:5.2f} s  "
             f"ratio {ratio:4.2f}  ten pieces {pieces / mine:4.2f} x  then memory and texts {rest:5.2f} s"
