@@ -21,7 +21,7 @@ from mcp_compact.service.writing import written
 
 SHRINKS_CLIENT = (
     "This client keeps its own history, so nothing that it sends shrank. What shrinks it: its own /compact; "
-    "`mcp-compact resume`, a new session that begins with this context; `mcp-compact handoff`, a brief for a fresh one. "
+    "`mcp-compact resume`, a new session with this context; `mcp-compact handoff`, a brief for a fresh one. "
     "What was kept here can be read with get_session_memory and get_messages_after_boundary."
 )
 WRITE_FIRST = "Without dry_run you are given the prompt and the material for the summary."
