@@ -16,6 +16,7 @@ from mcp_compact.messages.rule_grammar import (
     REVOCATION,
     RULE,
     is_bare_no,
+    is_output,
     kind_of,
 )
 from mcp_compact.messages.values import value
@@ -93,6 +94,8 @@ def rules_in(words: str) -> Iterator[tuple[str, str]]:
         heading = _HEADING.match(line)
         if heading:
             inside = _RULES_HEADING.search(heading[1]) is None
+            continue
+        if is_output(line):
             continue
         for sentence in sentences(line):
             own = " ".join(sentence.split())

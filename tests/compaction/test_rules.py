@@ -112,6 +112,11 @@ def test_fenced_code_and_descriptions_hold_no_rules():
     assert list(rules_in(plan)) == []
 
 
+def test_a_programs_output_in_a_message_holds_no_rules():
+    pasted = "it prints this:\nWARNING: This is a development server. Do not use it in a production deployment.\nwhy?"
+    assert list(rules_in(pasted)) == []
+
+
 def test_rules_of_a_document_count_under_a_heading_about_rules_and_as_plain_orders():
     text = "# Task\nBuild it.\n## Rules\nTests should not hit the network.\n## Steps\nDo not change the API.\n"
     assert [rule for rule, _ in rules_in(text)] == ["Tests should not hit the network.", "Do not change the API."]

@@ -246,6 +246,9 @@ RULES = (
     "Комментарии только на английском",
 )
 REMARKS = (
+    "investigate whether this issue is stale and should be closed.",
+    "also check every issue, whether changes should be made or the issue should be discarded.",
+    "No description provided",
     "Please rename the tide gauges everywhere.",
     "now replace the old name everywhere",
     "search for it everywhere",
