@@ -5,7 +5,7 @@ All patterns are for sentences in small letters, quotes straight. As in English,
 
 from __future__ import annotations
 
-import re
+from mcp_compact.messages.rule_search import any_of
 
 _START = r"(?:^|(?<=[,;:(–—，。；：、！]) ?|(?<=- ))"
 
@@ -100,15 +100,9 @@ _KOREAN = (
     r"허락 없이|선호|(?:한국어|영어|일본어|중국어)로 |(?:제가|내가) ?(?:직접 )?(?:할게|하겠)"),
 )  # fmt: skip
 
-OTHER_RULES = re.compile(
-    "|".join(
-        f"(?:{own})"
-        for language in (
-            *(_GERMAN, _FRENCH, _SPANISH, _PORTUGUESE, _ITALIAN, _RUSSIAN, _MORE),
-            *(_CHINESE, _JAPANESE, _KOREAN),
-        )
-        for own in language
-    )
+OTHER_RULES = any_of(
+    [own for language in (_GERMAN, _FRENCH, _SPANISH, _PORTUGUESE, _ITALIAN, _MORE) for own in language],
+    beyond_ascii=[own for language in (_RUSSIAN, _CHINESE, _JAPANESE, _KOREAN) for own in language],
 )
 
 _REVOKED = (
@@ -119,6 +113,8 @@ _REVOKED = (
     r"\bvergiss (?:die|das|den|meine|was)\b.*|\b(?:regel|vorgabe|verbot)\b.*\b(?:gilt nicht mehr|aufgehoben|hinfällig)\b|\bignoriere (?:die|meine) .*(?:regel|vorgabe|anweisung)",
     (r"\boublie[zr]? (?:la|les|ma|cette|ce que)\b.*|\brègle\b.*\bne s'applique plus\b|\bolvida (?:la|las|lo|mi)\b.*|\bregla\b.*\bya no (?:aplica|vale)\b|\besque(?:ça|ce) (?:a|as|o|da)\b.*|"
     r"\bdimentica (?:la|le|quello|il)\b.*|\bзабудь(?:те)? (?:про |о |об |правило|то).*|\bправило\b.*\bбольше не (?:действует|нужно)\b"),
+)  # fmt: skip
+_REVOKED_IN_CHARACTERS = (
     r"(?:忘(?:记|掉|了)|忽略|取消|撤销|撤回|作废|废除|解除|去掉|删掉|忘記|撤銷).{0,24}(?:规则|要求|限制|约束|规定|说的|指示|規則|禁令|约定)|(?:规则|要求|限制|约束|规定|規則|说的).{0,16}(?:作废|取消|不算|失效|不再(?:适用|有效)|废除|算了|解除)",
     r"(?:ルール|指示|制約|制限|規則|と言った|件).{0,16}(?:忘れて|無視して|取り消|撤回|なしで|不要|もう.*ない)|(?:忘れて|無視して|取り消して).{0,10}(?:ください|いい)|(?:규칙|지시|제한|말).{0,16}(?:잊어|무시|취소|필요 없)",
 )  # fmt: skip
@@ -130,8 +126,10 @@ _PERMITTED = (
     r"\b(?:du|ihr|sie) (?:darfst|dürft|dürfen|kannst|könnt|können) (?:jetzt|wieder|nun|ab jetzt|ab sofort)\b|\b(?:darfst|darf|dürfen|kannst)\b.{2,60}\bwieder\b|\b(?:ist|sind) (?:jetzt|wieder|nun) (?:erlaubt|in ordnung|ok)\b|\b(?:musst|müssen|brauchst)\b.{0,60}\bnicht mehr\b",
     (r"\b(?:tu|vous) (?:peux|pouvez) (?:maintenant|désormais|à nouveau|de nouveau)\b|\bplus besoin d\w*\b|\b(?:ya|ahora) (?:sí )?puedes\b|\bya no (?:hace falta|tienes que|es necesario|hay que)\b|\b(?:agora|já) (?:você )?(?:pode|podes)\b|\bnão (?:é|precisa|precisas) mais\b|\bora puoi\b|\bnon (?:serve|devi|è) più\b|"
     r"\b(?:теперь|уже) можно\b|\bбольше не (?:нужно|надо|обязательно|требуется)\b"),
+)  # fmt: skip
+_PERMITTED_IN_CHARACTERS = (
     r"(?:不用|不必|不需要|无需|無需|没必要|不須)再|(?:现在|现|已经|以后|從現在起|从现在起|现在起)?(?:可以|允许|能)(?!不).{1,30}了[。!！.]?$|现在(?:可以|允许)|解禁|不再(?:需要|要求|禁止|限制)|再也不用",
     r"もう.{0,30}(?:なくて(?:も)?(?:いい|よい|構わない|結構)|必要(?:は)?(?:ない|ありません))|(?:今後は|これからは|もう|今は)?.{1,30}(?:ても|でも)(?:いい|よい|構いません|大丈夫)(?:です|よ|ですよ|になりました)?[。!！]?$|이제.{0,30}(?:해도|아도|어도) (?:돼|됩니다|괜찮)|더 ?이상.{0,30}(?:않아도|필요)|안 해도 (?:돼|됩니다)",
 )  # fmt: skip
-REVOCATIONS = re.compile("|".join(f"(?:{own})" for own in _REVOKED))
-PERMISSIONS = re.compile("|".join(f"(?:{own})" for own in _PERMITTED))
+REVOCATIONS = any_of(_REVOKED, beyond_ascii=_REVOKED_IN_CHARACTERS)
+PERMISSIONS = any_of(_PERMITTED, beyond_ascii=_PERMITTED_IN_CHARACTERS)
