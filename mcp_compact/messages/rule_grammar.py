@@ -110,7 +110,7 @@ _RULES = (
     r"\bwe(?:'re| are) not (?:using|supporting|going to use|allowed)\b"),
     r"^align\b.*\buse\b|\buse .{2,40} only\b",
     # No such thing.
-    (r"^(?:and |also |please )?no (?!i\b|it\b|this\b|that\b|there\b|problem|idea|worries|need for you|one knows|change[sd]?[.!]|error|"
+    (r"^(?:and |also |please )?no (?!i\b|.*\b(?:provided|available|specified|detected)[.!]?$|it\b|this\b|that\b|there\b|problem|idea|worries|need for you|one knows|change[sd]?[.!]|error|"
     r"luck|difference|longer|wait|way|clue|rush|thanks|doubt|wonder|matter|such|you\b|we\b|don't|do\b|not\b|please|just|"
     r"use\b|let|the\b|what|why|how|still|actually|never|always|only|but|and|so|in\b|on\b|they|he\b|she\b|my\b|your|result|"
     r"output|response|data\b|i'm|its|if\b|because|sorry|is\b|was\b|are\b|can\b|should|leave|keep|go\b|try\b|stop|revert|funciona|sé\b|puedo|hay\b|tengo|"
@@ -164,7 +164,8 @@ _NO_WORDS_OF_A_PERSON = re.compile(
 
 
 _REPORT = re.compile(
-    r"\b(?:(?<!i )(?<!we )says?|said|complains?|claims?|reports?|warns?|tells me|according to|fails?|failed|failing|crash(?:es|ed|ing)?|hangs?|"
+    r"\b(?:whether|no [a-z ]+ (?:provided|given|available|set|found|installed|detected|specified|returned)|"
+    r"(?<!i )(?<!we )says?|said|complains?|claims?|reports?|warns?|tells me|according to|fails?|failed|failing|crash(?:es|ed|ing)?|hangs?|"
     r"broke|breaks|worked|works|stops? working|but it (?:is|does|was|did)|happen(?:s|ed)|noticed|saw|(?:is|was|are|were) (?:empty|stuck|slow|null|gone|missing|wrong)|"
     r"by (?:cors|the \w+)|so (?:the|it|that) \w+ (?:fails|is|was|can't|cannot)|muss (?:ein|an|am|wohl|noch)|müssen noch|"
     r"je parte|il faut que (?:je|j')|siempre (?:da|falla)|всегда (?:пада|был))\b"
@@ -184,7 +185,7 @@ def kind_of(sentence: str, *, opens_message: bool = False) -> str:
     `opens_message`: is it the first of its message? There a `no` turns the model's last step down.
     """
     own = " ".join(sentence.replace("’", "'").lower().split())
-    if len(own) > LONGEST or sum(map(str.isalpha, own)) < FEWEST_LETTERS or _NO_WORDS_OF_A_PERSON.search(own):
+    if len(own) > LONGEST or sum(map(str.isalpha, own)) < FEWEST_LETTERS or is_output(own):
         return ""
     own = own.strip('*_"“”` ')
     if own.endswith(("?", "？", "吗", "呢", "か。", "ですか")) and not own.startswith(
@@ -206,6 +207,11 @@ def kind_of(sentence: str, *, opens_message: bool = False) -> str:
     if (_ENGLISH(own) or OTHER_RULES(own)) and (not _REPORT.search(own) or _COMMAND.search(own)):
         return RULE
     return CORRECTION if _CORRECTION.search(own) else ""
+
+
+def is_output(line: str) -> bool:
+    """Does a line read as a program's output or as code? Then nothing in it is a person's rule."""
+    return _NO_WORDS_OF_A_PERSON.search(" ".join(line.lower().split())) is not None
 
 
 def is_bare_no(sentence: str) -> bool:
