@@ -72,7 +72,7 @@ class ClientFolder:
         base = {"session_id": SESSION, "transcript_path": str(self.transcript), "cwd": str(self.project)}
         return base | {"hook_event_name": event} | fields
 
-    def start(self, *words: str, held: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
+    def start(self, *words: str, held: tuple[int, ...] = (), code: str = "") -> subprocess.Popen[bytes]:
         """A hook's process, its input still open; it and its children hold these files open."""
         self.project.mkdir(exist_ok=True)
         known = {name: value for name, value in os.environ.items() if not name.startswith(("MCP_COMPACT_", "CLAUDE"))}
@@ -83,15 +83,15 @@ class ClientFolder:
             "MCP_COMPACT_DB": str(self.archive),
         }
         return subprocess.Popen(
-            [sys.executable, "-m", "mcp_compact.hook", *words],
+            [sys.executable, *(["-c", code] if code else ["-m", "mcp_compact.hook"]), *words],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             cwd=self.project, env=known | self.env, pass_fds=held,
         )  # fmt: skip
 
-    def raw(self, data: bytes, *words: str) -> Said:
+    def raw(self, data: bytes, *words: str, code: str = "") -> Said:
         """Run a hook on these bytes, and wait for a child that it may leave behind."""
         ended, held = os.pipe()
-        process = self.start(*words, held=(held,))
+        process = self.start(*words, held=(held,), code=code)
         os.close(held)
         out, err = process.communicate(data, timeout=120)
         # Gives nothing but the end, once nobody holds the other side any more.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from typing import Any
 
 import pytest
 
 from mcp_compact import ancestors, handoff_note
 from mcp_compact.adapters.sqlite import hook_rows, operations
+from mcp_compact.adapters.sqlite.migrations import migrate, schema_versions
 from mcp_compact.hooking.compacting import REFINED_CHARS
 from mcp_compact.ports.store import SessionKey
 from tests.hooking.client import RULE, SESSION, ClientFolder
@@ -283,3 +285,46 @@ def test_the_command_line_may_name_the_event(client: ClientFolder):
     del told["hook_event_name"]
     client.raw(json.dumps(told).encode(), "session-end")
     assert len(client.stored()) == 8
+
+
+# ---------------------------------------------------------------- what it loads, what it makes
+
+
+LISTED = "import sys; from mcp_compact.hook import main; main(); print('\\n'.join(sys.modules), file=sys.stderr)"
+HEAVY = {"anyio", "argparse", "asyncio", "dataclasses", "inspect", "mcp", "pathlib", "pydantic", "tiktoken"}
+
+
+@pytest.mark.parametrize(
+    ("event", "source"),
+    [("SessionStart", "startup"), ("SessionStart", "compact"), ("UserPromptSubmit", ""), ("Stop", "")],
+)
+def test_what_only_notes_or_gives_what_is_ready_loads_next_to_nothing(client: ClientFolder, event: str, source: str):
+    client.write(client.talk(2))
+    client.hook("PreCompact", trigger="auto")
+    conn = hook_rows.open_known(str(client.archive))
+    assert conn is not None
+    me = ancestors.name_of(os.getpid())
+    hook_rows.follow(conn, me, me, client_now())
+    conn.close()
+    loaded = set(client.raw(json.dumps(client.given(event, source=source)).encode(), code=LISTED).err.split())
+    assert "mcp_compact.hooking.noting" in loaded
+    assert not HEAVY & loaded
+    assert [name for name in loaded if name.startswith(("mcp_compact.config", "mcp_compact.adapters.sqlite.op"))] == []
+
+
+def test_what_works_loads_nothing_that_serves(client: ClientFolder):
+    client.write(client.talk(2))
+    loaded = set(client.raw(json.dumps(client.given("PreCompact", trigger="auto")).encode(), code=LISTED).err.split())
+    assert "mcp_compact.hooking.compacting" in loaded
+    assert not {"aiosqlite", "anyio", "argparse", "asyncio", "mcp", "pydantic", "tiktoken"} & loaded
+
+
+def test_an_archive_of_an_earlier_release_is_brought_up_to_date_and_kept(client: ClientFolder):
+    client.archive.parent.mkdir()
+    conn = sqlite3.connect(client.archive, isolation_level=None)
+    migrate(conn, schema_versions()[:1])
+    conn.execute("INSERT INTO session (namespace, session_id, created_ms, updated_ms) VALUES ('local', 'old', 1, 1)")
+    conn.close()
+    assert client.hook("SessionStart", source="startup").person == "mcp-compact: recording"
+    assert client.rows("SELECT session_id FROM session") == [("old",)]
+    assert client.rows("SELECT session_id FROM binding") == [(SESSION,)]
