@@ -19,6 +19,9 @@ RESOURCES = "not yet: resources, prompts and completion"
 SAMPLING = "server/test_sampling.py"
 SEARCH = "adapters/sqlite/operations/test_search.py"
 
+EVENTS = "hooking/test_events.py"
+FAULTS = "hooking/test_faults.py"
+
 MODEL = "adapters/sqlite/test_against_the_model.py::TestArchive"
 STORM = "faults/test_kill_storm.py::test_a_storm_of_kills_loses_nothing_that_was_acknowledged"
 CUTS = "service/test_cut_points.py::test_every_path_gives_a_valid_context_at_every_tenth_cut"
@@ -154,13 +157,16 @@ RULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "R10.4": ("entry points do the same", ("adapters/hooks/test_entry_points.py::test_several_are_called_by_name_and_their_results_are_joined",)),
     "R10.5": ("a bad verdict afterwards is a warning", (f"{SUMMARIES}::test_hooks_run_once_on_each_event_and_their_lines_are_in_the_context",)),
     "R10.6": ("the owner names the file; sessions never reach a command", ("adapters/hooks/test_file.py::test_a_file_that_others_may_change_is_refused", "adapters/hooks/test_commands.py::test_text_of_a_session_is_never_part_of_a_command")),
+    "R10.7": ("a client's hook never fails it; what is wrong is told at the next start", (f"{FAULTS}::test_an_archive_that_cannot_be_used_is_silence_a_note_and_one_line_at_the_start", f"{FAULTS}::test_any_input_is_taken_with_silence", "cli/test_doctor.py::test_what_hooks_kept_to_themselves_is_told_and_then_forgotten")),
+    "R10.8": ("what a client's summary must keep, and what it lost, are given", (f"{EVENTS}::test_before_a_compaction_archive_and_memory_are_brought_up_to_date", f"{EVENTS}::test_after_a_compaction_everything_is_given_back_at_once", f"{EVENTS}::test_what_neither_summary_nor_injection_held_follows_with_the_next_prompt_once")),
+    "R10.9": ("a client's transcript is picked up once, by hooks and by a server", (f"{FAULTS}::test_hooks_of_two_clients_and_many_at_once_store_everything_once", f"{FAULTS}::test_a_hook_that_is_killed_in_the_middle_leaves_what_the_next_one_completes", f"{EVENTS}::test_the_clients_summary_is_a_boundary_of_the_archive_once", "server/test_follow.py::test_only_a_file_that_has_changed_is_read")),
     # ---- tools and library
     "R11.1": ("three profiles of tools", ("server/test_listing.py::test_a_client_that_keeps_its_history_can_be_offered_fewer_tools", "server/test_listing.py::test_only_the_full_profile_has_all_tools_and_one_that_destroys")),
     "R11.2": ("the listing is small, the parameters plain and known", ("server/test_listing.py::test_the_listing_stays_small", "server/test_listing.py::test_no_text_parameter_may_be_null_and_none_has_a_made_up_title", "server/test_listing.py::test_the_core_tools_have_the_names_and_parameters_that_clients_rely_on")),
     "R11.3": ("answers come in pages that join to the whole", ("service/test_paging.py::test_the_pages_together_are_the_whole_and_each_is_below_its_size",)),
     "R11.4": ("a pin is a text that stays, replaced or taken back by name", (f"{PINS}::test_pins_stand_in_the_context_word_for_word_after_each_compaction_and_once", f"{PINS}::test_a_pin_is_taken_back_by_its_name", "server/test_pin_tools.py::test_what_cannot_be_pinned_is_refused_with_what_to_do")),
     "R11.5": ("all output formats", (FORMATS,)),
-    "R11.6": ("a session may be left out over stdio where it is clear", ("server/test_sessions.py::test_the_only_active_session_is_meant_and_an_older_one_is_not", "server/test_sessions.py::test_over_a_network_a_session_must_be_named_and_no_file_is_read")),
+    "R11.6": ("a session may be left out over stdio where it is clear", ("server/test_follow.py::test_a_call_without_an_id_means_what_the_client_is_at_and_is_up_to_date", "server/test_sessions.py::test_the_only_active_session_is_meant_and_an_older_one_is_not", "server/test_sessions.py::test_over_a_network_a_session_must_be_named_and_no_file_is_read")),
     "R11.7": ("files are read inside of the roots only", ("server/test_roots.py::test_links_and_dots_are_followed_before_the_folder_is_checked",)),
     "R11.8": ("the library is pure and light", ("test_library.py::test_the_library_imports_neither_mcp_nor_a_database", "test_library.py::test_a_conversation_shrinks_below_its_target_and_is_valid")),
     "R11.9": ("resources, a prompt and completion of ids", (RESOURCES,)),
@@ -184,5 +190,6 @@ RULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "R13.4": ("a clean end when input ends", (f"{STDIO}::test_requests_from_a_pipe_are_all_answered_before_the_process_ends", f"{STDIO}::test_a_call_that_cannot_be_stopped_does_not_keep_the_process", f"{STDIO}::test_the_process_has_less_than_five_seconds_to_end_and_first_to_answer")),
     "R13.5": ("what is derived is masked; forgetting is complete", (MASKS,)),
     "R13.6": ("search stays in the project", ("server/test_tools.py::test_a_search_without_a_session_stays_in_the_project", "adapters/sqlite/operations/test_search.py::test_only_sessions_of_the_tenant_and_the_project_are_searched")),
+    "R13.8": ("a switch file turns a project off", (f"{FAULTS}::test_a_switch_file_is_obeyed_at_once", "server/test_follow.py::test_a_switch_file_is_obeyed_at_once")),
     "R13.7": ("a deleted session is gone from the file", ("adapters/sqlite/operations/test_deleting.py::test_its_rows_and_bodies_are_overwritten_in_the_file",)),
 }  # fmt: skip
