@@ -27,7 +27,8 @@ from mcp_compact.errors import CallerError
 LOCAL_KEYS = ("command", "args", "env", "environment", "cmd", "envs", "source")
 REMOTE_KEYS = ("url", "httpUrl", "serverUrl", "uri", "headers")
 """Of an entry that is there already, the one or the other goes when the server is reached in the other way."""
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,99}")
+"""Capitals only, so that a token itself is never taken for one."""
 WRITERS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {JSON: as_json, TOML: as_toml, YAML: as_yaml}
 PASTE = "Put in by hand what is printed above; or mend the file and try again."
 
@@ -74,9 +75,14 @@ def merge(client: Client, entry: Entry, place: Path) -> Written:
     """
     record = record_of(f"manifest-{client.key}", place.parent)
     text = _text(place)
-    wanted = _wanted(client, entry, place, text, record)
+    try:
+        wanted = _wanted(client, entry, place, text, record)
+    except CallerError as error:
+        raise CallerError(error.code, f"{place}: {error.message} Nothing was changed.", error.hint) from None
     if wanted is None:
         return Written(place, changed=False)
+    entries = tuple(with_previous(own, place, record) if isinstance(own, JsonEntry) else own for own in wanted.entries)
+    wanted = Entries(place, entries)
     changes = changes_for([wanted], record)
     install(changes, [wanted], record)
     kept = record.files.get(place)
@@ -100,7 +106,7 @@ def _wanted(client: Client, entry: Entry, place: Path, text: str, record: Record
             with_old = _merged(value_at(text, client.keys), entry)
             if not ours and value_at(text, client.keys) == with_old:
                 return None
-            return Entries(place, (with_previous(JsonEntry(client.keys, with_old), place, record),))
+            return Entries(place, (JsonEntry(client.keys, with_old),))
 
 
 def _merged(old: object, entry: Entry) -> Entry:
@@ -108,12 +114,16 @@ def _merged(old: object, entry: Entry) -> Entry:
     if not isinstance(old, dict):
         return entry
     other = REMOTE_KEYS if any(key in entry for key in LOCAL_KEYS) else LOCAL_KEYS
-    kept = {key: value for key, value in old.items() if key not in other and key != "type"}
-    made = {**kept, **entry}
+    # Ours come first, in their order: written again, the same entry is the same text.
+    made = _with_others(entry, {key: value for key, value in old.items() if key not in (*other, "type")})
     for key in ("env", "environment"):
         if isinstance(old.get(key), dict) and key not in other:
-            made[key] = {**old[key], **entry.get(key, {})}
+            made[key] = _with_others(entry.get(key, {}), old[key])
     return made
+
+
+def _with_others(ours: Entry, theirs: Entry) -> Entry:
+    return ours | {key: value for key, value in theirs.items() if key not in ours}
 
 
 def _toml_value(text: str, keys: tuple[str, ...]) -> object:
@@ -146,7 +156,7 @@ def _address(url: str, token: str) -> tuple[str, str]:
     if token and not VARIABLE.fullmatch(token):
         raise CallerError(
             "bad_variable",
-            "--token-env takes the name of an environment variable, never the token itself.",
+            "--token-env takes the name of an environment variable in capitals, never the token itself.",
             "For example --token-env MCP_COMPACT_TOKEN.",
         )
     if not url:
@@ -159,8 +169,8 @@ def _address(url: str, token: str) -> tuple[str, str]:
     if not usable or not url.isprintable() or " " in url:
         raise CallerError(
             "bad_address",
-            f"{url[:80]!r} is no address of a server, or holds a password.",
-            "Write it whole, e.g. http://127.0.0.1:8765/mcp.",
+            "What --http gives is no address of a server, or holds a password.",
+            "Write it whole, e.g. http://127.0.0.1:8765/mcp; for a token there is --token-env.",
         )
     return url, token
 

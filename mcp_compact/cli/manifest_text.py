@@ -91,8 +91,7 @@ def yaml_block(keys: tuple[str, str], entry: Mapping[str, Any], text: str) -> Ya
     at = _top_key(lines, keys[0])
     if at is None:
         return YamlBlock(".".join(keys), as_yaml({keys[0]: {keys[1]: entry}}))
-    depth = next((len(own) - len(own.lstrip(" ")) for own in _children(lines, at)), INDENT)
-    return YamlBlock(".".join(keys), as_yaml({keys[1]: entry}, depth))
+    return YamlBlock(".".join(keys), as_yaml({keys[1]: entry}, _depth(lines, at)))
 
 
 def _top_key(lines: Sequence[str], key: str) -> int | None:
@@ -122,8 +121,15 @@ def _children(lines: Sequence[str], at: int) -> Iterator[str]:
             yield line
 
 
+def _depth(lines: Sequence[str], at: int) -> int:
+    """How deep the members of a key at the top stand."""
+    return next((len(line) - len(line.lstrip(" ")) for line in _children(lines, at)), INDENT)
+
+
 def _refuse_other(lines: Sequence[str], at: int, top: str, below: str) -> None:
-    for line in _children(lines, at):
+    depth = _depth(lines, at)
+    # What lies deeper is the neighbours' own, text of several lines among it.
+    for line in (line for line in _children(lines, at) if not line[:depth].strip() and line[depth] != " "):
         if line.lstrip().startswith("- "):
             raise _unclear(f"{top} is a list")
         if (match := KEY_LINE.match(line.strip())) and match["key"].strip("\"'") == below:
