@@ -17,7 +17,7 @@ from mcp_compact.cli.client_folders import claude_project, codex_provider, codex
 from mcp_compact.cli.named import found_session
 from mcp_compact.cli.output import print_json
 from mcp_compact.cli.text import shown, tokens
-from mcp_compact.errors import CallerError
+from mcp_compact.errors import CallerError, CompactError
 from mcp_compact.service.resume import NewContext
 from mcp_compact.service.service import Service
 from mcp_compact.transcripts.registry import CLAUDE_CODE, CODEX
@@ -68,8 +68,8 @@ async def _resumed(service: Service, arguments: argparse.Namespace) -> Resumed:
     format_name = arguments.format or context.client or CLAUDE_CODE
     entries, path = _file(format_name, service, context, new_id, cwd)
     write_new(path, entries)
-    pins = await service.hand_on(context, new_id)
-    await service.import_file(path)
+    context = replace(context, has_boundary=format_name == CLAUDE_CODE)
+    pins, untaken = await _archived(service, context, new_id, path)
     return Resumed(
         session_id=session_id,
         new_session_id=new_id,
@@ -82,8 +82,19 @@ async def _resumed(service: Service, arguments: argparse.Namespace) -> Resumed:
         tokens_after=context.tokens_after,
         records=len(entries),
         pins=pins,
-        warnings=context.warnings,
+        warnings=(*context.warnings, *untaken),
     )
+
+
+async def _archived(service: Service, context: NewContext, new_id: str, path: Path) -> tuple[int, tuple[str, ...]]:
+    """Take the new session into the archive; the number of pins that went along, and why it could not be taken."""
+    try:
+        pins = await service.hand_on(context, new_id)
+        await service.import_file(path)
+    except CompactError as error:
+        # The file is whole and can be opened: that is not to be hidden by what failed after it.
+        return 0, (f"the new session is not in the archive yet: {error.message}",)
+    return pins, ()
 
 
 def _file(

@@ -21,9 +21,11 @@ from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.live import LiveContext
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.valid import Turn, valid_turns
-from mcp_compact.ports.store import SessionFacts, SessionKey
+from mcp_compact.messages.words import users_words
+from mcp_compact.ports.store import Batch, SessionFacts, SessionKey
 from mcp_compact.service.deps import Deps
 from mcp_compact.service.jobs import CompactCall, Job, job_of, planned, read_snapshot
+from mcp_compact.service.prepare import prepare
 from mcp_compact.service.reading import load_live
 from mcp_compact.transcripts.codex import ITEM
 from mcp_compact.transcripts.facts import SessionFacts as TranscriptFacts
@@ -53,6 +55,8 @@ class NewContext:
     overhead_tokens: int
     last_uuid: MessageUuid | None
     warnings: tuple[str, ...]
+    has_boundary: bool = True
+    """Does the format that it is written in mark where it begins?"""
 
 
 async def new_context(deps: Deps, key: SessionKey, target_tokens: int | None = None) -> NewContext:
@@ -90,9 +94,9 @@ async def new_context(deps: Deps, key: SessionKey, target_tokens: int | None = N
 
 
 async def hand_on(deps: Deps, old: NewContext, old_key: SessionKey, new_key: SessionKey) -> int:
-    """Give a new session the old one's pins, and name the old one as its parent; the number of pins.
+    """Give a new session the old one's pins and its user's earlier words, for rules hold on; the number of pins.
 
-    Called before the new session's transcript is imported.
+    The old one is named as its parent. Called before the new session's transcript is imported.
     """
     facts = SessionFacts(
         title=old.facts.title,
@@ -106,7 +110,25 @@ async def hand_on(deps: Deps, old: NewContext, old_key: SessionKey, new_key: Ses
     pins = await deps.store.registered(old_key)
     for pin in pins:
         await deps.store.register(new_key, pin, now_ms)
+    words = await _earlier_words(deps, old, old_key)
+    if words:
+        prepared = await to_thread.run_sync(partial(prepare, words, deps.tokenizer, with_content_hash=False))
+        await deps.store.append(new_key, Batch(tuple(prepared), facts), now_ms)
     return len(pins)
+
+
+async def _earlier_words(deps: Deps, old: NewContext, old_key: SessionKey) -> list[Record]:
+    """Messages with words of the user that are not in the new context; they go before its boundary, so none is live.
+
+    None where there is no boundary: then nothing left either, or the client's format has no place for one.
+    """
+    first = old.records.get(old.turns[0].uuid) if old.turns and old.turns[0].uuid else None
+    if first is None or not first.is_summary or not old.has_boundary:
+        return []
+    row = await deps.row(old_key)
+    records = await deps.store.records(old_key, after_seq=0, up_to_seq=row.last_seq, live_only=False)
+    left = [record for record in records if record.uuid not in old.records and users_words(record)]
+    return [replace(record, parent_uuid=None, is_root=False, seq=0) for record in left]
 
 
 async def _read(

@@ -106,6 +106,35 @@ def test_pins_go_along(command, user_home, transcript):
     assert pins(answer["new_session_id"]) == ["Answer in Welsh."]
 
 
+def test_rules_of_the_old_session_are_rules_of_the_new_one(command, user_home, transcript):
+    items = records(transcript.parent)
+    ends = {**items[0], "uuid": "late", "parentUuid": items[-1]["uuid"]}
+    late = {**ends, "message": {"role": "user", "content": "Always answer in Welsh."}}
+    transcript.write_text(as_lines([*items, late]), encoding="utf-8")
+    answer = command("resume", str(transcript), "--target", "6000", "--json").json
+    rules = [rule["text"] for rule in command("handoff", answer["new_session_id"], "--json").json["rules"]]
+    assert rules == ["Never touch the folder vendor/.", "Always answer in Welsh."]
+    said = json.dumps(live(answer["new_session_id"]))
+    assert said.count("Please rename the tide gauges everywhere.") <= 1
+    again = command("resume", answer["new_session_id"], "--target", "3000", "--json").json
+    rules = [rule["text"] for rule in command("handoff", again["new_session_id"], "--json").json["rules"]]
+    assert rules == ["Never touch the folder vendor/.", "Always answer in Welsh."]
+
+
+def test_a_file_that_cannot_be_archived_is_written_and_told_all_the_same(command, user_home, transcript, monkeypatch):
+    from mcp_compact.errors import ServerError
+    from mcp_compact.service.service import Service
+
+    async def refuse(self, context, new_session_id):
+        raise ServerError("store_locked", "The archive is locked.", "Wait.")
+
+    monkeypatch.setattr(Service, "hand_on", refuse)
+    done = command("resume", str(transcript), "--target", "8000", "--json")
+    assert done.code == 0
+    assert Path(done.json["path"]).is_file()
+    assert done.json["warnings"][-1] == "the new session is not in the archive yet: The archive is locked."
+
+
 def test_what_the_client_wrote_since_the_import_is_taken_along(command, user_home, transcript):
     command("import", str(transcript))
     cwd = transcript.parent.resolve()
