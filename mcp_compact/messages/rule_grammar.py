@@ -156,11 +156,11 @@ _STILL_A_RULE = re.compile(
     r"\b(?:always|never|from now on|going forward|stop \w+ing|(?:please )?don't|please not|instead of|every time|"
     r"without asking)\b"
 )
-_NO_WORDS_OF_A_PERSON = re.compile(
+_OUTPUT = re.compile(
     r"^(?:[a-z]+(?:error|exception|warning)\b|(?:error|exception|warning|warn|fatal|info|debug|traceback|panic|npm|at |file )"
-    r"[ :\[(]|[$>#|│├└✓✗×✖●⏺⎿]|\+\+\+|---|@@|\d{4}[-/]\d\d|\[\d|https?://\S+$)|[{};]\s*$|=>|</|\(\) ?\{",
-    re.IGNORECASE,
-)  # noqa: RUF100
+    r"[ :\[(]|[$>#|│├└✓✗×✖●⏺⎿]|\+\+\+|---|@@|\d{4}[-/]\d\d|\[\d|https?://\S+$|<[a-z/!])"
+)
+_CODE = re.compile(r"[{};]\s*$|\) ?=>|\(\) ?\{")
 
 
 _REPORT = re.compile(
@@ -185,7 +185,7 @@ def kind_of(sentence: str, *, opens_message: bool = False) -> str:
     `opens_message`: is it the first of its message? There a `no` turns the model's last step down.
     """
     own = " ".join(sentence.replace("’", "'").lower().split())
-    if len(own) > LONGEST or sum(map(str.isalpha, own)) < FEWEST_LETTERS or is_output(own):
+    if len(own) > LONGEST or sum(map(str.isalpha, own)) < FEWEST_LETTERS or is_output(own) or _CODE.search(own):
         return ""
     own = own.strip('*_"“”` ')
     if own.endswith(("?", "？", "吗", "呢", "か。", "ですか")) and not own.startswith(
@@ -210,8 +210,8 @@ def kind_of(sentence: str, *, opens_message: bool = False) -> str:
 
 
 def is_output(line: str) -> bool:
-    """Does a line read as a program's output or as code? Then nothing in it is a person's rule."""
-    return _NO_WORDS_OF_A_PERSON.search(" ".join(line.lower().split())) is not None
+    """Does a line begin as a program's output does? Then nothing in it is a person's rule."""
+    return _OUTPUT.match(" ".join(line.lower().split())) is not None
 
 
 def is_bare_no(sentence: str) -> bool:
