@@ -7,13 +7,14 @@ over. Once the client's summary is known, what neither it nor that text holds fo
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import replace
 
 from mcp_compact.adapters.sqlite import operations
 from mcp_compact.adapters.sqlite.operations.hook_state import hook_state, put_hook_state
 from mcp_compact.compaction.extract import Material
 from mcp_compact.compaction.injection import InjectionFacts, injection_facts, injection_text, must_keep_lines
-from mcp_compact.compaction.rules import DROPPED, rules_of, with_choices
+from mcp_compact.compaction.rules import DROPPED, Rule, rules_of, with_choices
 from mcp_compact.compaction.snapshot import Snapshot
 from mcp_compact.config import Settings
 from mcp_compact.hooking.catching_up import catch_up, update_memory
@@ -91,6 +92,15 @@ def done(conn: sqlite3.Connection, given: Given, settings: Settings, now_ms: int
     put_hook_state(conn, key, refinement=text, rules=len(facts.rules), rules_told=told)
 
 
+def ended(conn: sqlite3.Connection, given: Given, settings: Settings, now_ms: int) -> None:
+    """The session ends: what came last is taken, and its rules are counted for the line of its next start."""
+    key = catch_up(conn, given, settings, now_ms)
+    snapshot = operations.snapshot(conn, key, memory_text.NEWEST) if key is not None else None
+    if key is not None and snapshot is not None:
+        rules = _chosen(rules_of(_everything(conn, key, snapshot)), snapshot)
+        put_hook_state(conn, key, rules=len(rules))
+
+
 def _facts(
     conn: sqlite3.Connection, key: SessionKey, settings: Settings, native_summary: str = ""
 ) -> InjectionFacts | None:
@@ -98,8 +108,7 @@ def _facts(
     snapshot = operations.snapshot(conn, key, memory_text.NEWEST)
     if snapshot is None:
         return None
-    newest = snapshot.base.last_seq
-    everything = operations.records(conn, key, after_seq=0, up_to_seq=newest, live_only=False)
+    everything = _everything(conn, key, snapshot)
     if settings.policy.session_memory:
         material, limit = _material(conn, key, snapshot), settings.injection_chars
         facts = injection_facts(
@@ -107,9 +116,18 @@ def _facts(
         )
     else:
         facts = InjectionFacts(key.session_id, rules_of(everything), native_summary=native_summary)
+    return replace(facts, rules=_chosen(facts.rules, snapshot))
+
+
+def _everything(conn: sqlite3.Connection, key: SessionKey, snapshot: Snapshot) -> list[Record]:
+    return operations.records(conn, key, after_seq=0, up_to_seq=snapshot.base.last_seq, live_only=False)
+
+
+def _chosen(rules: Sequence[Rule], snapshot: Snapshot) -> tuple[Rule, ...]:
+    """The rules with what a person pinned, and without what they dropped."""
     pinned = [item.text for item in snapshot.registered if item.kind == INSTRUCTION]
     dropped = [item.text for item in snapshot.registered if item.kind == DROPPED]
-    return replace(facts, rules=with_choices(facts.rules, pinned, dropped))
+    return with_choices(rules, pinned, dropped)
 
 
 def _material(conn: sqlite3.Connection, key: SessionKey, snapshot: Snapshot) -> Material:

@@ -32,6 +32,8 @@ def run(given: Given, now_ms: int) -> str:
                 return noting.answer(given.event, "", compacting.started_anew(conn, given, settings, now_ms))
             case "PostCompact":
                 compacting.done(conn, given, settings, now_ms)
+            case "SessionEnd":
+                compacting.ended(conn, given, settings, now_ms)
             case _:
                 catching_up.catch_up(conn, given, settings, now_ms)
     return ""

@@ -12,6 +12,7 @@ import pytest
 from mcp_compact import ancestors, handoff_note
 from mcp_compact.adapters.sqlite import hook_rows, operations
 from mcp_compact.adapters.sqlite.migrations import migrate, schema_versions
+from mcp_compact.compaction.rules import rules_of
 from mcp_compact.hooking.compacting import REFINED_CHARS
 from mcp_compact.ports.store import SessionKey
 from tests.hooking.client import RULE, SESSION, ClientFolder
@@ -68,6 +69,22 @@ def test_a_resumed_session_says_how_many_rules_are_kept(client: ClientFolder):
     client.write(client.talk(3))
     client.hook("Stop")
     assert client.hook("SessionStart", source="resume").person == "mcp-compact: recording, 3 rules kept"
+
+
+def test_rules_are_counted_when_a_session_ends_and_one_that_was_revoked_counts_no_more(client: ClientFolder):
+    records = client.talk(3)
+    client.write(records)
+    client.hook("SessionEnd", reason="other")
+    assert client.hook("SessionStart", source="resume").person == "mcp-compact: recording, 3 rules kept"
+    later = records[-1] | {"type": "user", "uuid": "later", "parentUuid": records[-1]["uuid"]}
+    later["message"] = {"role": "user", "content": "You may touch config_0.yaml now."}
+    client.write([later], more=True)
+    client.hook("SessionEnd", reason="other")
+    [(kept,)] = client.rows("SELECT rules FROM hook_state")
+    assert client.hook("SessionStart", source="resume").person.startswith(f"mcp-compact: recording, {kept} rule")
+    conn = operations.connect(client.archive)
+    assert kept == len(rules_of(operations.records(conn, KEY, after_seq=0, up_to_seq=99, live_only=False)))
+    conn.close()
 
 
 def test_a_prompt_binds_too_where_the_start_was_missed_and_says_nothing(client: ClientFolder):

@@ -82,10 +82,12 @@ def follower(conn: sqlite3.Connection, client: str) -> str:
 
 
 def rules_kept(conn: sqlite3.Connection, namespace: str, session_id: str) -> int:
-    """Standing instructions and pins of a session, as the archive knows them."""
+    """Rules of a session as they were last counted; else its standing instructions and pins, revoked ones too."""
     row = conn.execute(
-        "SELECT (SELECT count(*) FROM ledger l WHERE l.session = s.id AND l.kind = 'instruction') + "
-        "(SELECT count(*) FROM pin p WHERE p.session = s.id AND p.kind = 'instruction') "
+        "SELECT coalesce("
+        "(SELECT h.rules FROM hook_state h WHERE h.session = s.id), "
+        "(SELECT count(*) FROM ledger l WHERE l.session = s.id AND l.kind = 'instruction') + "
+        "(SELECT count(*) FROM pin p WHERE p.session = s.id AND p.kind = 'instruction')) "
         "FROM session s WHERE s.namespace = ? AND s.session_id = ?",
         (namespace, session_id),
     ).fetchone()

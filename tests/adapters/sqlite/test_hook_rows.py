@@ -71,6 +71,8 @@ def test_rules_are_the_instructions_and_the_pinned_ones(conn: ArchiveConnection)
     operations.register(conn, KEY, Registered("instruction", "x", "never push"), 2)
     operations.register(conn, KEY, Registered("plan", "", "step 1"), 2)
     assert hook_rows.rules_kept(conn, *S) == 2
+    hook_state.put_hook_state(conn, KEY, rules=1)
+    assert hook_rows.rules_kept(conn, *S) == 1
 
 
 def test_a_text_is_given_once(conn: ArchiveConnection):
