@@ -42,16 +42,24 @@ class Program:
 
 
 def this_program() -> Program:
-    """The command beside this Python; else this Python with the package, found without the working directory."""
-    python, module = sys.executable, "mcp_compact"
+    """The command beside this Python; else this Python with the package, found without the working directory.
+
+    No variable is needed: clients refuse some of those that a Python would read.
+    """
+    python = sys.executable
     if not _installed(python):
-        package = str(Path(__file__).resolve().parents[2])
-        start = (python, "-P", "-m")
-        return Program((*start, module), (*start, HOOK), {"PYTHONPATH": package})
+        return Program(_by_path(python, "mcp_compact.__main__"), _by_path(python, HOOK))
     beside = (Path(python).parent / name for name in (NAME, f"{NAME}.exe"))
     own = next((str(path) for path in beside if path.is_file()), None)
     start = (python, "-I", "-m")
-    return Program((own,) if own else (*start, module), (*start, HOOK))
+    return Program((own,) if own else (*start, "mcp_compact"), (*start, HOOK))
+
+
+def _by_path(python: str, module: str) -> tuple[str, ...]:
+    """Words that run a module's `main` of the package that lies where this file does."""
+    package = str(Path(__file__).resolve().parents[2])
+    code = f"import sys; sys.path.insert(0, {package!r}); from {module} import main; raise SystemExit(main())"
+    return (python, "-I", "-c", code)
 
 
 def _installed(python: str) -> bool:
