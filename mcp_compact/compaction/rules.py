@@ -15,6 +15,7 @@ from mcp_compact.messages.rule_grammar import (
     PERMISSION,
     REVOCATION,
     RULE,
+    ends_rules,
     is_bare_no,
     is_output,
     kind_of,
@@ -124,7 +125,7 @@ def in_force(said: Iterable[Rule]) -> tuple[Rule, ...]:
 
 def holding(texts: Sequence[str]) -> tuple[str, ...]:
     """Which of these sentences (old to new) hold: revocations, and what they end, are left out; of equals the last."""
-    made = in_force(Rule(text, kind_of(" ".join(text.split())) or RULE) for text in texts)
+    made = in_force(Rule(text, ends_rules(text) or RULE) for text in texts)
     held = {rule.text for rule in made}
     return tuple(text for text in dict.fromkeys(texts) if text in held)
 

@@ -19,6 +19,8 @@ REVOCATION = "revocation"
 """`Forget the rule about tabs`: it ends a rule and says nothing else."""
 
 LONGEST, FEWEST_LETTERS = 420, 3
+QUESTION_ENDS = ("?", "？", "吗", "呢", "か。", "ですか")
+_QUOTES = '*_"“”` '
 
 _START = r"(?:^|(?<=[,;:(–—]) ?|(?<=- )|\b(?:and|but|so|then|please|pls|plz|kindly|also|just|or|okay|ok|well|hey|btw|plus|no),? )"
 _NOT_A_COMMAND = (
@@ -187,15 +189,11 @@ def kind_of(sentence: str, *, opens_message: bool = False) -> str:
     own = " ".join(sentence.replace("’", "'").lower().split())
     if len(own) > LONGEST or sum(map(str.isalpha, own)) < FEWEST_LETTERS or is_output(own) or _CODE.search(own):
         return ""
-    own = own.strip('*_"“”` ')
-    if own.endswith(("?", "？", "吗", "呢", "か。", "ですか")) and not own.startswith(
-        ("can you please not", "could you please not")
-    ):
+    own = own.strip(_QUOTES)
+    if own.endswith(QUESTION_ENDS) and not own.startswith(("can you please not", "could you please not")):
         return ""
-    if REVOCATIONS(own):
-        return REVOCATION
-    if PERMISSIONS(own):
-        return PERMISSION
+    if (ending := _ending(own)) != "":
+        return ending
     if opens_message and _turns_down(own):
         return CORRECTION
     if _QUESTION.match(own):
@@ -207,6 +205,18 @@ def kind_of(sentence: str, *, opens_message: bool = False) -> str:
     if (_ENGLISH(own) or OTHER_RULES(own)) and (not _REPORT.search(own) or _COMMAND.search(own)):
         return RULE
     return CORRECTION if _CORRECTION.search(own) else ""
+
+
+def ends_rules(sentence: str) -> str:
+    """REVOCATION or PERMISSION where the sentence is one, else empty: quicker than all that `kind_of` tells."""
+    own = " ".join(sentence.replace("’", "'").lower().split()).strip(_QUOTES)
+    return "" if len(own) > LONGEST or own.endswith(QUESTION_ENDS) else _ending(own)
+
+
+def _ending(own: str) -> str:
+    if REVOCATIONS(own):
+        return REVOCATION
+    return PERMISSION if PERMISSIONS(own) else ""
 
 
 def is_output(line: str) -> bool:
