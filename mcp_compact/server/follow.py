@@ -40,6 +40,8 @@ class Follower:
     _seen: tuple[str, int, int] = ("", 0, 0)
     """File, size and time of its last change, as they were read last."""
     _is_noted: bool = False
+    _told: type[Exception] | None = None
+    """The kind of defect that was logged last."""
 
     async def run(self) -> None:
         """Look again and again; never ends by itself, and raises nothing."""
@@ -59,9 +61,11 @@ class Follower:
                 return await self._look()
         except CompactError as error:
             logger.debug("the transcript was not followed: %s", error)
-        except Exception:
-            # A defect must not take the server down, nor the call that wanted to be up to date.
-            logger.exception("the transcript could not be followed")
+        except Exception as error:
+            # A defect must not take the server down, nor the call that wanted to be up to date. It is told once.
+            if self._told is not type(error):
+                logger.exception("the transcript could not be followed")
+                self._told = type(error)
         return None
 
     async def _look(self) -> Bound | None:

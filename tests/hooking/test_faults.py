@@ -141,8 +141,8 @@ def test_a_large_prompt_is_no_fault(client: ClientFolder):
 )
 def test_a_session_id_is_a_name_and_nothing_else(client: ClientFolder, name: str):
     client.write(client.talk(1))
-    for event in ("SessionStart", "PreCompact", "Stop"):
-        said = client.hook(event, session_id=name, source="startup", trigger="auto")
+    for event in ("SessionStart", "Stop"):
+        said = client.hook(event, session_id=name, source="startup")
         assert (said.code, said.err) == (0, "")
     assert client.rows(
         "SELECT count(*) FROM session WHERE session_id <> trim(?)", name.replace("\ud83d", "\ufffd")
@@ -179,8 +179,8 @@ def a_device(client: ClientFolder) -> Path:
 @pytest.mark.parametrize("make", [elsewhere, linked, upwards, a_device])
 def test_a_file_outside_of_the_clients_folders_is_never_read(client: ClientFolder, make):
     path = make(client)
-    for event in ("SessionStart", "PreCompact", "Stop"):
-        said = client.hook(event, transcript_path=str(path), source="startup", trigger="auto")
+    for event in ("SessionStart", "Stop"):
+        said = client.hook(event, transcript_path=str(path), source="startup")
         assert (said.code, said.err) == (0, "")
     assert client.rows("SELECT count(*) FROM session") == [(0,)]
     assert client.rows("SELECT transcript FROM binding") == [("",)]

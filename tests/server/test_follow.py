@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -166,6 +166,37 @@ async def test_a_switch_file_is_obeyed_at_once(
         switch.unlink()
         await follower.look()
         assert [line.session_id for line in await service.sessions()] == ["s"]
+
+
+async def test_a_look_that_fails_is_told_once_and_takes_nothing_down(settings: Settings, caplog):
+    async def broken() -> Service:
+        raise ValueError("a defect")
+
+    follower = Follower(broken, ME, str(settings.db))
+    for _ in range(3):
+        assert await follower.look() is None
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+
+
+async def test_an_archive_that_cannot_be_opened_is_tried_again_quietly(tmp_path: Path, folder: Path, caplog):
+    settings = Settings(db=tmp_path / "archive.db")
+    settings.db.write_bytes(b"no database" * 100)
+    path = folder / "s.jsonl"
+    path.write_text(jsonl(transcript("s", str(tmp_path), 1)))
+
+    async def service() -> Service:
+        return await opened.enter_async_context(open_service(settings))
+
+    async with AsyncExitStack() as opened:
+        follower = Follower(service, ME, str(settings.db))
+        assert await follower.look() is None
+        settings.db.unlink()
+        conn = operations.connect(settings.db)
+        bind(conn, path, tmp_path)
+        assert await follower.look() is not None
+        assert conn.execute("SELECT message_count FROM session").fetchone() == (4,)
+        conn.close()
+    assert not caplog.records
 
 
 async def test_it_may_be_switched_off(settings: Settings, project: Path, folder: Path, conn: ArchiveConnection):
