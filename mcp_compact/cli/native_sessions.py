@@ -57,6 +57,7 @@ def _transcript(name: str, *, compacted: bool) -> Path | None:
     if name and not found and _is_plain(name):
         found = [path for folder in _folders() for path in folder.glob(f"{name}*{SUFFIX}")]
     found.sort(key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    found = [path for path in found if path.stem == name] or found
     if name:
         if len(found) > 1:
             some = ", ".join(path.stem for path in found[:5])

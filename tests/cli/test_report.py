@@ -105,6 +105,15 @@ def test_a_transcript_can_be_named_by_its_path_and_by_the_beginning_of_its_id(pr
     assert command("report", SESSION[:8], "--json").json["session_id"] == SESSION
 
 
+def test_a_whole_id_is_meant_though_another_begins_with_it(project, command):
+    longer = project.with_name(f"{SESSION}-copy.jsonl")
+    longer.write_bytes(project.read_bytes())
+    assert command("report", SESSION, "--json").json["source"] == str(project)
+    ended = command("report", SESSION[:8])
+    assert ended.code == 2
+    assert "2 sessions begin with" in ended.err
+
+
 @pytest.mark.parametrize("name", ["../../etc/passwd", "*", "?[a-z]*", "/", "no-such-session"])
 def test_a_name_is_no_pattern_and_no_way_out_of_the_folder(project, command, name):
     assert command("report", name).code == 2
