@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mcp_compact.compaction.rules_ended import ended_by
+from mcp_compact.compaction.rules_ended import ended_by, replaces
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.rule_grammar import (
@@ -112,15 +112,20 @@ def in_force(said: Iterable[Rule]) -> tuple[Rule, ...]:
     """What holds of rules and revocations, old to new; what is said again stands where it was said last."""
     held: dict[str, Rule] = {}
     for rule in said:
-        if rule.kind in (REVOCATION, PERMISSION):
-            about = {key: other.text for key, other in held.items() if other.kind != PERMISSION and not other.pinned}
-            for key in ended_by(rule.text, about):
-                del held[key]
+        for key in ended_by(rule.text, _open_to(rule, held)):
+            del held[key]
         if rule.kind != REVOCATION:
             key = rule.text.casefold()
             held.pop(key, None)
             held[key] = rule
     return tuple(held.values())
+
+
+def _open_to(rule: Rule, held: Mapping[str, Rule]) -> dict[str, str]:
+    """The rules that this one may end, by their keys: permissions and pinned ones stay."""
+    if rule.kind not in (REVOCATION, PERMISSION) and not replaces(rule.text):
+        return {}
+    return {key: other.text for key, other in held.items() if other.kind != PERMISSION and not other.pinned}
 
 
 def holding(texts: Sequence[str]) -> tuple[str, ...]:

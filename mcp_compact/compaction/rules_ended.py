@@ -30,24 +30,46 @@ _COMMON = frozenset(
     "больше никогда всегда usar uses usa use utiliser utilise verwende verwenden benutze использовать используй".split()
 )
 _COMMON_DENSE = re.compile(
-    "不用|不必|不需要|无需|再|可以|现在|以后|了|忘掉|忘记|取消|关于|规则|要求|限制|约束|的|不要|禁止|必须|不能|请|都|也|要|一律|永远|只能|"
+    "不用|不必|不需要|无需|统一|使用|再|可以|现在|以后|了|忘掉|忘记|取消|关于|规则|要求|限制|约束|的|不要|禁止|必须|不能|请|都|也|要|一律|永远|只能|"
     "もう|なくて|いい|です|ください|ルール|忘れて|は|を|に|が|の|て|も|해도|돼|이제|규칙|잊어"
 )
 _ENOUGH = 0.6
+_INSTEAD = re.compile(
+    r"\b(?:instead of|rather than|in place of|statt|anstatt|anstelle von|au lieu d[e']|en (?:lugar|vez) de|em vez de|invece d[i']|вместо)"
+    r"\s*(.{2,160}?)(?:[;!]|\.(?:\s|$)|$)|(?:而不是|代替|替代)(.{1,60}?)(?:[。；，!]|$)",
+    re.IGNORECASE,
+)
+_FORBIDS = re.compile(
+    r"(?:please )?(?:never|don'?t|do not|no|avoid|stop|niemals?|nie|kein\w*|ne|n'|jamais|nunca|não|non|никогда|не)\b|不要|禁止|别|不得|不能",
+    re.IGNORECASE,
+)
 SAME_CHARS, LONGEST_ENDING = 4, 4
 """Words with so long a common beginning, and no more than such an ending, are forms of one word."""
 
 
+def replaces(sentence: str) -> str:
+    """What a rule takes the place of: `use make check instead of ruff and pytest`; empty where it says no such thing."""
+    match = _INSTEAD.search(sentence)
+    return (match[1] or match[2]).strip() if match else ""
+
+
 def ended_by(sentence: str, held: Mapping[str, str]) -> list[str]:
-    """The rules that a revocation or permission ends: those that are about the same; none where it is not clear."""
+    """The rules that a revocation, a permission or a newer rule ends: those that are about the same.
+
+    None where it is not clear. A newer rule ends those that ask for what it replaces, not those that forbid it.
+    """
     if _EVERYTHING.search(sentence):
         return list(held)
-    asked = _stems(sentence)
+    replaced = replaces(sentence)
+    asked = _stems(replaced or sentence)
     if not asked:
         return []
-    shares = {key: _overlap(asked, _stems(text)) for key, text in held.items()}
+    shares = {
+        key: _overlap(asked, _stems(text)) for key, text in held.items() if not (replaced and _FORBIDS.match(text))
+    }
     best = max(shares.values(), default=0.0)
-    return [key for key, share in shares.items() if share == best] if best >= _ENOUGH else []
+    enough = 1.0 if replaced else _ENOUGH
+    return [key for key, share in shares.items() if share == best] if best >= enough else []
 
 
 def _overlap(asked: Sequence[str], own: Sequence[str]) -> float:

@@ -77,6 +77,26 @@ def test_a_later_sentence_ends_the_rule_that_it_is_about(rule, revocation):
     assert other in found
 
 
+@pytest.mark.parametrize(
+    ("rule", "newer"),
+    [
+        (
+            "From now on run `ruff check .` and `pytest -q` before you tell me that something is done.",
+            "From now on use `make check` instead of `ruff check .` and `pytest -q`.",
+        ),
+        ("Use pnpm instead of npm.", "Use yarn instead of pnpm."),
+        ("统一使用 npm", "统一使用 pnpm，而不是 npm"),
+    ],
+)
+def test_a_newer_rule_ends_the_one_that_it_takes_the_place_of(rule, newer):
+    assert texts("Always write the changelog.", rule, newer) == ["Always write the changelog.", newer]
+
+
+def test_a_newer_rule_leaves_those_that_forbid_the_same_and_those_about_more():
+    kept = ["Never use npm.", "Always run npm audit before a release to production."]
+    assert texts(*kept, "Use pnpm instead of npm.") == [*kept, "Use pnpm instead of npm."]
+
+
 def test_a_revocation_ends_nothing_that_it_is_not_about():
     kept = ("Never push to main.", "Never force-push.", "Never delete branches.")
     assert texts(*kept, "You may now edit the README.")[:3] == list(kept)
