@@ -34,13 +34,13 @@ class Package:
 
 
 NODE = Package(f"node-{SYSTEM}-{MACHINE}", "22.23.5", f"node-{SYSTEM}-{MACHINE}/bin/node")
+CLAUDE = f"@anthropic-ai/claude-code-{SYSTEM}-{MACHINE}"
+OPENCODE = f"opencode-{SYSTEM}-{MACHINE}"
 CLIENTS = {
-    "claude": Package(
-        f"@anthropic-ai/claude-code-{SYSTEM}-{MACHINE}",
-        "2.1.332",
-        f"@anthropic-ai/claude-code-{SYSTEM}-{MACHINE}/claude",
-    ),
-    "codex": Package("@openai/codex", f"0.171.0-{SYSTEM}-{MACHINE}", f"@openai/codex/vendor/{TRIPLE}/bin/codex"),
+    "claude": Package(CLAUDE, "2.1.332", f"{CLAUDE}/claude"),
+    "codex": Package("@openai/codex", "0.171.0", "@openai/codex/bin/codex.js", node=True),
+    "gemini": Package("@google/gemini-cli", "0.61.0", "@google/gemini-cli/bundle/gemini.js", node=True),
+    "opencode": Package(OPENCODE, "1.18.33", f"{OPENCODE}/bin/opencode"),
 }
 
 

@@ -51,8 +51,8 @@ class Model:
 
     def answer(self, body: Json) -> tuple[Rule, str]:
         """The rule for a request, and the full name of its tool."""
-        last = last_user_text(body)
-        names = [str(tool.get("name", "")) for tool in body.get("tools") or []]
+        last = last_user_text(body) if "messages" in body else last_input_text(body)
+        names = tool_names(body)
         for rule in self.rules:
             name = next((n for n in names if rule.tool and n.endswith(rule.tool)), "")
             if rule.times > 0 and re.search(rule.match, last) and bool(name) == bool(rule.tool):
@@ -96,6 +96,21 @@ def last_user_text(body: Json) -> str:
     return text_of(users[-1].get("content")) if users else ""
 
 
+def last_input_text(body: Json) -> str:
+    """The text of the last item of a Responses request that a user or a tool sent."""
+    items = [item for item in body.get("input") or [] if item.get("role") == "user" or "output" in item]
+    return text_of(items[-1].get("content") or items[-1].get("output")) if items else ""
+
+
+def tool_names(body: Json) -> list[str]:
+    """Names of a request's tools, those of its namespaces with the namespace before them."""
+    found = []
+    for tool in body.get("tools") or []:
+        found += [f"{tool.get('name', '')}.{inner['name']}" for inner in tool.get("tools") or []]
+        found.append(str(tool.get("name", "")))
+    return found
+
+
 def whole_text(body: Json) -> str:
     """Everything that the model would read of a request's messages."""
     return "\n".join(text_of(message.get("content")) for message in body.get("messages") or [])
@@ -135,6 +150,9 @@ class Handler(BaseHTTPRequestHandler):
             self.model.requests.append(body)
             number = len(self.model.requests)
             rule, tool = self.model.answer(body)
+        if "responses" in self.path:
+            self.send_events(_response_events(number, rule, tool))
+            return
         message = _message(number, rule, tool, body)
         if body.get("stream"):
             self.send_events(_events(message))
@@ -189,4 +207,25 @@ def _events(message: Json) -> list[tuple[str, Json]]:
         ("content_block_stop", {"index": 0}),
         ("message_delta", {"delta": {"stop_reason": message["stop_reason"]}, "usage": message["usage"]}),
         ("message_stop", {}),
+    ]
+
+
+def _response_events(number: int, rule: Rule, tool: str) -> list[tuple[str, Json]]:
+    """An answer as the stream that the Responses API sends."""
+    item: Json = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": rule.text}]}
+    if tool:
+        namespace, _, name = tool.rpartition(".")
+        item = {
+            "type": "function_call",
+            "call_id": f"call_{number:05d}",
+            "name": name,
+            "arguments": json.dumps(rule.input),
+        }
+        item |= {"namespace": namespace} if namespace else {}
+    response = {"id": f"resp_{number:05d}"}
+    usage = {"input_tokens": 1000, "output_tokens": 20, "total_tokens": 1020}
+    return [
+        ("response.created", {"response": response}),
+        ("response.output_item.done", {"item": item}),
+        ("response.completed", {"response": {**response, "usage": usage}}),
     ]
