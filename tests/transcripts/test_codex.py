@@ -171,6 +171,19 @@ def test_images_are_media_wherever_they_stand():
     assert isinstance(parts[0], MediaBlock)
 
 
+def test_parts_that_are_not_understood_stay_and_objects_are_told_as_json():
+    odd = {"type": "made_up", "a": 1}
+    message = line("response_item", type="message", role="user", content=[3, odd, {"type": "input_text", "text": 4}])
+    linked = {"type": "input_image", "image_url": "https://example.org/a.png"}
+    outputs = [output("c1", {"matches": [1]}), output("c1", [linked]), output("c1", 7)]
+    records, reader = read([META, message, call("c1"), *outputs])
+    content = records[1].message.content if records[1].message else None
+    assert content == [3, odd, {"type": "text", "text": ""}]
+    assert [result.text for record in records for result in record.results] == ['{"matches": [1]}', "", "7"]
+    assert reader.agents == ()
+    assert reader.state() == {}
+
+
 def test_what_is_not_known_is_counted_and_kept():
     records, reader = read(
         [

@@ -51,6 +51,16 @@ def test_a_session_begins_with_its_head_and_shows_what_was_said():
     assert [line["payload"] for line in lines if line["type"] == "response_item"] == response_items(turns())
 
 
+def test_images_go_by_their_address_and_thinking_alone_is_nothing():
+    linked = {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
+    stored = {"type": "image", "source": {"type": "file", "file_id": "f1"}}
+    thought = [{"type": "thinking", "thinking": "hm", "signature": "s"}]
+    items = response_items([Turn("user", parse_content([linked, stored])), Turn("assistant", parse_content(thought))])
+    assert [item["content"] for item in items] == [
+        [{"type": "input_image", "image_url": "https://example.org/a.png"}, {"type": "input_text", "text": "[image]"}]
+    ]
+
+
 def test_what_codex_has_no_item_for_is_quoted():
     odd = {"type": "mystery", "value": [1, 2]}
     document = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "QUJD"}}

@@ -56,6 +56,23 @@ def test_beside_many_images_the_sides_must_be_shorter():
     assert "of so many images" in notes[0]
 
 
+def test_a_document_is_left_out_only_where_it_alone_fills_a_request():
+    def document(size):
+        return {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "A" * size}}
+
+    out, notes = sendable_media([turn(document(1000), document(ALL_CHARS + 1)), turn({"type": "text", "text": "see"})])
+    assert [block["type"] for block in shown(out)] == ["document", "text", "text"]
+    assert notes == [f"document left out: {ALL_CHARS + 1:,} characters"]
+
+
+def test_what_is_refused_anyway_counts_no_more_when_the_rest_is_too_much():
+    sizes = [IMAGE_CHARS, *[3_900_000] * 5]
+    out, notes = sendable_media([turn(*(png(10, 10, size) for size in sizes))])
+    kinds = [block["type"] for block in shown(out)]
+    assert kinds == ["text", "text", *["image"] * 4]
+    assert len(notes) == 2
+
+
 def test_of_too_much_together_the_oldest_goes_first():
     size = 4_500_000
     number = ALL_CHARS // (size * 4 // 3) + 2

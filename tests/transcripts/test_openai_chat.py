@@ -82,6 +82,64 @@ def test_arguments_that_are_no_object_are_kept_as_they_are(arguments, value):
     assert record.calls[0].input == value
 
 
+def test_custom_tools_calls_without_an_id_and_unknown_calls_are_kept():
+    custom = {"id": "c1", "type": "custom", "custom": {"name": "patch", "input": "*** Begin"}}
+    nameless = {"type": "function", "function": {"name": "look", "arguments": "{}"}}
+    odd = {"id": "c3", "type": "made_up", "made_up": 1}
+    (record,) = records_of(
+        [
+            {
+                "role": "assistant",
+                "content": [{"type": "refusal", "refusal": "No."}],
+                "tool_calls": [custom, nameless, odd],
+            }
+        ]
+    )
+    assert [(call.name, call.input) for call in record.calls] == [("patch", {"input": "*** Begin"})]
+    assert record.text == "No.\n[Call of look: {}]"
+    assert record.blocks[-1].raw == odd
+
+
+@pytest.mark.parametrize(
+    "part",
+    [3, {"type": "image_url"}, {"type": "image_url", "image_url": {}}, {"type": "file", "file": {"file_id": "f1"}}],
+)
+def test_parts_that_are_not_understood_stay_as_they_are(part):
+    messages = [{"role": "user", "content": [{"type": "text", "text": "see"}, IMAGE, part]}]
+    (record,) = records_of(messages)
+    assert record.message is not None
+    assert record.message.content[2] == part
+
+
+def test_blocks_of_another_api_that_have_no_form_here_are_told_as_text():
+    blocks = [
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}},
+        {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []},
+    ]
+    document = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "QUJD"}}
+    stored = {"type": "document", "source": {"type": "file", "file_id": "f1"}}
+    linked = {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
+    thought = {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "s"}], "id": "m1"}
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": [document, stored, linked]},
+        {"role": "assistant", "content": blocks},
+        {"role": "user", "content": "go on"},
+        thought,
+    ]
+    out, _ = compact(messages, format="openai")
+    assert [part["type"] for part in out[0]["content"]] == ["file", "text", "image_url"]
+    assert out[0]["content"][0]["file"]["file_data"] == "data:application/pdf;base64,QUJD"
+    assert out[0]["content"][2]["image_url"] == {"url": "https://example.org/a.png"}
+    assert "web_search_tool_result" in out[1]["content"]
+    assert [message["role"] for message in out] == ["user", "assistant", "user"]
+    assert compact([], format="openai")[0] == []
+
+
+def test_a_log_without_an_answer_is_the_request_alone():
+    log = {"messages": [{"role": "user", "content": "hi"}], "response": {"choices": []}}
+    assert [message["content"] for message in compact_transcript([json.dumps(log).encode()]).messages] == ["hi"]
+
+
 def test_a_refusal_and_the_first_form_of_calls_are_text():
     refused, called, result = records_of(
         [
