@@ -22,6 +22,9 @@ SERVE = ("serve", "--profile", "agent")
 START_S = 60
 """What a server may take to start; the clients' own limits are shorter than a cold start on a busy machine."""
 
+HANDED_ON = ("MCP_COMPACT_DB", "MCP_COMPACT_ROOTS", "MCP_COMPACT_SCOPE", "XDG_DATA_HOME")
+"""Codex starts servers with few of its variables; without these ours would work on another archive."""
+
 
 @dataclass(frozen=True, slots=True)
 class Other:
@@ -42,6 +45,7 @@ def _codex(folder: Path, program: Program, _: Record) -> Entries:
         f"command = {_quoted(program.words[0])}",
         f"args = [{', '.join(map(_quoted, (*program.words[1:], *SERVE)))}]",
         f"startup_timeout_sec = {START_S}",
+        f"env_vars = [{', '.join(map(_quoted, HANDED_ON))}]",
     ]
     if program.env:
         lines += [f"\n[mcp_servers.{NAME}.env]", *(f"{name} = {_quoted(value)}" for name, value in program.env.items())]
