@@ -100,7 +100,8 @@ async def _target(service: Service, name: str) -> _Target:
 
 def _compact(program: str, target: _Target) -> None:
     """Raises CallerError or ServerError with what the client said where it does not end well."""
-    prompt = "/compact " + "\n".join(target.lines)
+    # No argument of a program may hold a NUL.
+    prompt = "/compact " + "\n".join(target.lines).replace("\0", " ")
     command = [program, "-p", prompt.strip(), "--resume", target.session_id, "--output-format", "json"]
     try:
         done = subprocess.run(  # noqa: S603 - the client itself, each word an argument of its own

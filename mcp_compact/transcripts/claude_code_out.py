@@ -73,7 +73,7 @@ def session_entries(
 
 def _boundary(new: NewSession, at: str) -> dict[str, Any]:
     figures = {"trigger": "manual", "preTokens": new.tokens_before, "postTokens": new.tokens_after}
-    return {
+    entry = {
         "parentUuid": None,
         "logicalParentUuid": new.last_uuid,
         "isSidechain": False,
@@ -91,6 +91,7 @@ def _boundary(new: NewSession, at: str) -> dict[str, Any]:
         "uuid": new.boundary_uuid,
         "timestamp": at,
     }
+    return {key: clean(value) for key, value in entry.items()}
 
 
 def to_lines(

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.cli.conftest import records
+from tests.cli.conftest import as_lines, records
 
 KEY = "sk-ant-" + "api03-" + "Zx8Qw2" * 8 + "-aA9kLm"
 SESSION = "5e551011-0000-4000-8000-000000000001"
@@ -82,6 +82,17 @@ def test_the_client_compacts_with_the_lines_that_must_be_kept(command, client, t
     assert "Never touch the folder vendor/." in words[1]
     assert words[2:] == ["--resume", SESSION, "--output-format", "json"]
     assert cwd == str(transcript.parent)
+
+
+def test_a_rule_with_a_nul_in_it_is_passed_without(command, client, own, transcript):
+    items = records(transcript.parent)
+    for item in items[:1]:
+        item["message"]["content"] = "Never touch the\0folder vendor/."
+    own.write_text(as_lines(items), encoding="utf-8")
+    client("compacts")
+    assert command("now", SESSION).code == 0
+    assert "\0" not in client.seen()[0][1]
+    assert "folder vendor/." in client.seen()[0][1]
 
 
 def test_people_are_told_what_happened(command, client):

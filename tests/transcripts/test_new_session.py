@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 from mcp_compact.compaction.in_memory import service_record
@@ -23,8 +24,6 @@ def read(*bodies):
 
 def records():
     """A prompt and an answer without an id of its own."""
-    import json
-
     lines = [
         {"type": "user", "uuid": "u1", "parentUuid": None, "timestamp": "2026-01-01T10:00:00.000Z", "slug": "s",
          "message": {"role": "user", "content": "go on"}},
@@ -74,13 +73,16 @@ def test_service_records_take_the_time_of_what_follows_them():
     assert times[0] == "2026-01-01T10:00:00.000Z"
 
 
+def test_every_line_can_be_written_as_utf_8():
+    lines = entries(new=replace(NEW, facts=replace(FACTS, cwd="/home/me/\udcff", title="\ud800")))
+    json.dumps(lines, ensure_ascii=False).encode()
+
+
 def test_without_a_title_none_is_written():
     assert entries(new=replace(NEW, facts=replace(FACTS, title=None)))[-1]["type"] == "assistant"
 
 
 def test_our_own_reader_takes_the_summary_for_that_of_the_boundary():
-    import json
-
     found = read(*(json.dumps(line).encode() + b"\n" for line in entries()))
     summary = summary_of(found[0], found[1:])
     assert summary is not None
