@@ -11,15 +11,11 @@ from mcp_compact.compaction.cuts import total
 from mcp_compact.compaction.plan import Cleared, CompactionPlan, Declined, Loss, MemoryUpdate, ServiceText, Span
 from mcp_compact.compaction.restore import PinRoom, Put, Restorable, Rule, restorable
 from mcp_compact.compaction.snapshot import Snapshot
-from mcp_compact.compaction.tail import clear_largest
+from mcp_compact.compaction.tail import MOST_OF_LEAVING, fitted_tail
 from mcp_compact.compaction.wording import summary_message
 from mcp_compact.messages.message import Entry
 from mcp_compact.messages.weights import NOTHING, UNITS_PER_TOKEN, Weight
 
-MEMORY_SHARE = 4
-"""The memory gets at least a quarter of the target: the tail's results are cleared before it gets less."""
-MOST_OF_LEAVING = 2
-"""The memory takes at most half of what it stands for."""
 PINS_SHARE = 75
 """Per cent of the room before the tail that pinned things may take; pinned instructions may take more."""
 WRITTEN_AT_MOST = 3
@@ -36,6 +32,8 @@ class _Room:
     """As far as the target goes."""
     leaving: int
     """Of what leaves."""
+    fair: int
+    """Half of what leaves; of the memory that was there before, all."""
     frame: int
     """The summary message without a memory in it."""
     memory_limit: int
@@ -47,7 +45,7 @@ class _Room:
 
     def beside(self, put_tokens: int) -> int:
         """For the memory in its frame, beside what must be put back."""
-        fair = max(self.leaving // MOST_OF_LEAVING - put_tokens, self.frame + FEWEST_MEMORY_TOKENS)
+        fair = max(self.fair - put_tokens, self.frame + FEWEST_MEMORY_TOKENS)
         return min(self.memory_limit, self.total - put_tokens, fair)
 
     @property
@@ -113,10 +111,9 @@ def hopeless(attempt: Attempt, window: Window, strategy: str) -> Declined | None
 
 def _known(attempt: Attempt, window: Window) -> _Known:
     snapshot = attempt.snapshot
-    room = window.target - max(FEWEST_MEMORY_TOKENS, window.target // MEMORY_SHARE)
-    cleared, tail = clear_largest(snapshot, window.kept, room, attempt.policy.micro.exclude_tools)
+    tail = fitted_tail(attempt, window)
     leaving = snapshot.family.tokens(snapshot.live_weight - total(window.kept))
-    return _Known(cleared, tail, leaving, _summary("", attempt, window).weight)
+    return _Known(tail.cleared, tail.weight, leaving, _summary("", attempt, window).weight)
 
 
 def _gains_too_little(attempt: Attempt, tokens_after: int) -> bool:
@@ -132,7 +129,11 @@ def assemble(
     if (declined := known.hopeless(attempt, strategy)) is not None:
         return declined
     tail_weight, leaving, frame = known.tail, known.leaving, family.tokens(known.frame)
-    within = _Room(window.target - family.tokens(tail_weight), leaving, frame, attempt.policy.memory.total_tokens)
+    # A target that was asked for is room to be used, so an older memory need not shrink to half each time.
+    older = snapshot.service_weight if attempt.request.target_tokens else NOTHING
+    fair = (leaving + family.tokens(older)) // MOST_OF_LEAVING
+    total_room, limit = window.target - family.tokens(tail_weight), attempt.policy.memory.total_tokens
+    within = _Room(total_room, leaving, fair, frame, limit)
     things = restorable(attempt, window)
     written = _written(attempt, window, things, within, write)
     if isinstance(written, Declined):
@@ -195,8 +196,11 @@ def _plan(  # noqa: PLR0913, PLR0917 - everything that a plan is made of
 
 def memory_update(snapshot: Snapshot, window: Window, text: str) -> MemoryUpdate:
     """A memory that covers what leaves."""
-    last = window.last_leaving(snapshot)
-    return MemoryUpdate(text, last.uuid if last else None, last.seq if last else None, "extractor")
+    last, before = window.last_leaving(snapshot), snapshot.memory
+    if last is not None:
+        return MemoryUpdate(text, last.uuid, last.seq, "extractor")
+    # No message leaves, only an older memory becomes shorter: it covers what it covered.
+    return MemoryUpdate(text, before.mark_uuid if before else None, before.mark_seq if before else None, "extractor")
 
 
 def _written(

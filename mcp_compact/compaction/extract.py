@@ -25,6 +25,7 @@ from mcp_compact.compaction.extract_requests import requests, within
 from mcp_compact.compaction.extract_score import gather, glued, worth
 from mcp_compact.compaction.extract_tasks import task_lines, tasks
 from mcp_compact.compaction.fitting import fit
+from mcp_compact.messages.ids import ToolUseId
 from mcp_compact.messages.memory_document import DEFAULT_TITLE, MemoryDocument
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.weights import CountUnits
@@ -58,6 +59,8 @@ class Material:
     """The memory so far."""
     summaries: tuple[str, ...] = ()
     """The summary texts of the last boundary."""
+    cleared: frozenset[ToolUseId] = frozenset()
+    """Calls among `kept` whose results do not stay."""
 
 
 def extract(material: Material, budget_units: int, section_units: int | None, count: CountUnits) -> MemoryDocument:
@@ -104,10 +107,10 @@ def _chosen(
     cwd = working_directory(records)
     splitter = Splitter(cwd)
     old = [*summary_passages(material.summaries, splitter), *memory_passages(material.previous, splitter)]
-    everything = with_stale([*old, *passages(records, splitter, cwd)], records, cwd)
-    kept_from = len(material.records)
-    evidence, chars = gather(everything, kept_from)
-    own = [passage for passage in everything if passage.order < kept_from]
+    new = passages(records, splitter, cwd, len(material.records), material.cleared)
+    everything = with_stale([*old, *new], records, cwd)
+    evidence, chars = gather(everything)
+    own = [passage for passage in everything if not passage.stays]
     prices, heads = _prices(own, splitter, count)
     covered = [name for text in (*words.requests, *words.tasks) for name, _ in splitter.line(text).names]
     cover = Cover(own, worth(evidence, len(records), chars), prices, covered)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mcp_compact.compaction.extract_lines import Line, Splitter
@@ -80,6 +80,8 @@ class Passage:
     """Is its first line the head in full?"""
     stale: frozenset[int] = frozenset()
     """Lines of a file that a later edit took away: they are not quoted."""
+    stays: bool = False
+    """Does it stand in the new context anyway?"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,35 +107,50 @@ def working_directory(records: Sequence[Record]) -> str:
     return next((r.raw["cwd"] for r in records if isinstance(r.raw.get("cwd"), str)), "")
 
 
-def passages(records: Sequence[Record], splitter: Splitter, cwd: str) -> list[Passage]:
-    """The passages of message records, old to new. Summaries are no part of them."""
+def passages(
+    records: Sequence[Record],
+    splitter: Splitter,
+    cwd: str,
+    stay_from: int | None = None,
+    cleared: Container[ToolUseId] = (),
+) -> list[Passage]:
+    """The passages of message records, old to new. Summaries are no part of them.
+
+    Records from `stay_from` on stay in the context, their `cleared` results aside.
+    """
     calls: dict[ToolUseId, Call] = {}
     made: list[Passage] = []
     for order, record in enumerate(records):
-        if not record.is_summary:
-            made += [p for p in _of_record(order, record, calls, splitter, cwd) if p.lines]
+        if record.is_summary:
+            continue
+        stays = stay_from is not None and order >= stay_from
+        for passage, call in _of_record(order, record, calls, splitter, cwd):
+            if passage.lines:
+                made.append(replace(passage, stays=True) if stays and call not in cleared else passage)
     return made
 
 
 def _of_record(
     order: int, record: Record, calls: dict[ToolUseId, Call], splitter: Splitter, cwd: str
-) -> Iterator[Passage]:
+) -> Iterator[tuple[Passage, ToolUseId | None]]:
+    """The passages of a record, each with the call that it answers."""
     if record.type == "user":
         words = users_words(record)
         if words:
-            yield _passage(order, USER, "", splitter.lines(words))
+            yield _passage(order, USER, "", splitter.lines(words)), None
     for block in record.blocks:
         match block:
             case TextBlock(text=text) if record.type == "assistant":
-                yield _passage(order, ASSISTANT, "", splitter.lines(text))
+                yield _passage(order, ASSISTANT, "", splitter.lines(text)), None
             case TextBlock(text=text) if not users_words(record):
-                yield _passage(order, INJECTED, "", splitter.lines(text))
+                yield _passage(order, INJECTED, "", splitter.lines(text)), None
             case ToolUseBlock():
-                yield from _of_call(order, block, calls, splitter, cwd)
+                for passage in _of_call(order, block, calls, splitter, cwd):
+                    yield passage, None
             case ToolResultBlock():
                 call = calls.get(block.tool_use_id, Call(CALL, ""))
                 origin = ERROR if block.is_error else _ANSWER_OF[call.origin]
-                yield _passage(order, origin, call.head, splitter.lines(block.text))
+                yield _passage(order, origin, call.head, splitter.lines(block.text)), block.tool_use_id
             case _:
                 pass
 

@@ -35,7 +35,7 @@ BIAS = -0.251
 OF_KIND = {HASH: -0.768, NUMBER: -0.543, CODE: -0.825, QUOTED: -0.225, SYMBOL: 0.013}
 OF_ORIGIN = {
     USER: 1.257, ASSISTANT: 0.127, EDIT: 0.031, COMMAND: 0.118, READ: 0.357, TODO: 0.46, CALL: 0.147,
-    FILE: -0.162, FOUND: -0.209, OUTPUT: -0.458, MEMORY: 0.714,
+    FILE: -0.162, FOUND: -0.209, OUTPUT: -0.458, MEMORY: 0.2,
 }  # fmt: skip
 """For ln(1 + records of this origin that hold the name)."""
 RECORDS, RECORDS_SHARE, MENTIONS, SINGLE = -0.029, 0.334, 0.08, -0.408
@@ -75,11 +75,8 @@ class Evidence:
     """Did it stand anywhere but at the start of a line of a call?"""
 
 
-def gather(passages: Sequence[Passage], kept_from: int) -> tuple[dict[str, Evidence], int]:
-    """Evidence of every name, and the length of it all in characters.
-
-    Passages of records from `kept_from` on stay in the context.
-    """
+def gather(passages: Sequence[Passage]) -> tuple[dict[str, Evidence], int]:
+    """Evidence of every name, and the length of it all in characters."""
     found: dict[str, Evidence] = {}
     at = 0
     for passage in passages:
@@ -94,17 +91,17 @@ def gather(passages: Sequence[Passage], kept_from: int) -> tuple[dict[str, Evide
                 own.last_at = own.last_at_of[passage.origin] = at
                 if not in_call or not line.text.startswith(name):
                     own.apart = True
+                own.kept = own.kept or passage.stays
                 if passage.order != own.last_record:
-                    _note_record(own, passage, kept_from)
+                    _note_record(own, passage)
     return found, at
 
 
-def _note_record(own: Evidence, passage: Passage, kept_from: int) -> None:
+def _note_record(own: Evidence, passage: Passage) -> None:
     own.records += 1
     own.last_record = passage.order
     own.written += passage.origin in WRITTEN
     own.records_of[passage.origin] = own.records_of.get(passage.origin, 0) + 1
-    own.kept = own.kept or passage.order >= kept_from
 
 
 def glued(evidence: Mapping[str, Evidence]) -> frozenset[str]:

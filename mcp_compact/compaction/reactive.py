@@ -18,6 +18,7 @@ from mcp_compact.compaction.policy import TailLimits
 from mcp_compact.compaction.restore import records_to_look_through
 from mcp_compact.compaction.session_memory import write_memory
 from mcp_compact.compaction.snapshot import Snapshot
+from mcp_compact.compaction.tail import fitted_tail, gone_results
 
 PATH = "reactive"
 MEMORY_SHARE = 4
@@ -57,7 +58,8 @@ def compact_reactively(attempt: Attempt) -> CompactionPlan | NeedsRecords | Decl
     if (needed := records_to_look_through(attempt, window)) is not None:
         return needed
     texts: list[str] = []
-    assembled = assemble(attempt, window, PATH, partial(write_memory, attempt, bodies, texts))
+    gone = gone_results(attempt, window, fitted_tail(attempt, window))
+    assembled = assemble(attempt, window, PATH, partial(write_memory, attempt, bodies, texts, gone))
     if isinstance(assembled, Declined) and assembled.reason == "still_above_target":
         assembled = assemble(attempt, _window(snapshot, target, 0), PATH, lambda _: HEAD_CUT)
         texts = []

@@ -7,15 +7,24 @@ from functools import partial
 
 from mcp_compact.compaction.assembly import assemble, memory_update
 from mcp_compact.compaction.attempt import FEWEST_MEMORY_TOKENS, Attempt, NeedsRecords, Window, target_of
-from mcp_compact.compaction.cuts import NOTHING_COVERED, calculate_messages_to_keep_index, index_of_mark, total
+from mcp_compact.compaction.cuts import (
+    NOTHING_COVERED,
+    calculate_messages_to_keep_index,
+    index_of_mark,
+    is_safe_cut,
+    open_call_index,
+    total,
+)
 from mcp_compact.compaction.extract import Material
 from mcp_compact.compaction.fitting import fit
 from mcp_compact.compaction.notes import updated_memory
 from mcp_compact.compaction.plan import CompactionPlan, Declined
 from mcp_compact.compaction.policy import TailLimits, tail_limits
-from mcp_compact.compaction.request import Bodies
+from mcp_compact.compaction.request import Bodies, CompactRequest
 from mcp_compact.compaction.restore import records_to_look_through
 from mcp_compact.compaction.snapshot import Snapshot
+from mcp_compact.compaction.tail import fitted_tail, gone_results
+from mcp_compact.messages.ids import ToolUseId
 from mcp_compact.messages.memory_document import MemoryDocument, is_empty, parse
 
 PATH = "session_memory"
@@ -28,13 +37,22 @@ def compact_by_memory(attempt: Attempt) -> CompactionPlan | NeedsRecords | Decli
     window = _window(attempt)
     if isinstance(window, Declined):
         return window
+    made = _by_window(attempt, window)
+    if isinstance(made, Declined) and made.reason == "still_above_target":
+        shorter = _without_last_round(attempt, window)
+        return made if shorter is None else _by_window(attempt, shorter)
+    return made
+
+
+def _by_window(attempt: Attempt, window: Window) -> CompactionPlan | NeedsRecords | Declined:
     bodies = window.bodies(attempt) if window.refresh else None
     if isinstance(bodies, NeedsRecords):
         return bodies
     if (needed := records_to_look_through(attempt, window)) is not None:
         return needed
     texts: list[str] = []
-    assembled = assemble(attempt, window, PATH, partial(write_memory, attempt, bodies, texts))
+    gone = gone_results(attempt, window, fitted_tail(attempt, window))
+    assembled = assemble(attempt, window, PATH, partial(write_memory, attempt, bodies, texts, gone))
     if isinstance(assembled, Declined):
         return assembled
     plan, _ = assembled
@@ -42,20 +60,45 @@ def compact_by_memory(attempt: Attempt) -> CompactionPlan | NeedsRecords | Decli
     return replace(plan, memory=memory_update(attempt.snapshot, window, texts[-1])) if window.refresh else plan
 
 
-def write_memory(attempt: Attempt, bodies: Bodies | None, written: list[str], units: int) -> str:
-    """The memory in so many units, extracted where there are bodies, else cut to size; noted in `written`."""
-    written.append(_document(attempt, bodies, units).render())
+def _without_last_round(attempt: Attempt, window: Window) -> Window | None:
+    """Where a target was asked for that the last step alone is above: what the user said after it stays, or nothing.
+
+    Only a step whose calls are all answered leaves, never an answer in words. None where that is not so: there was
+    no target, a call is open, the extractor is off, or no more can leave.
+    """
+    kept = window.kept
+    if attempt.request.target_tokens is None or not attempt.policy.session_memory:
+        return None
+    results = [i for i, entry in enumerate(kept) if entry.results]
+    if not results or open_call_index(kept) is not None or kept[-1].role == "assistant":
+        return None
+    first = next((i for i in range(results[-1] + 1, len(kept)) if kept[i].text_holding), len(kept))
+    if not is_safe_cut(kept, first):
+        return None
+    memory = attempt.snapshot.memory
+    covered = window.covered_seq or (memory.mark_seq if memory else 0) or 0
+    return replace(window, index=window.index + first, kept=kept[first:], refresh=True, covered_seq=covered)
+
+
+def write_memory(
+    attempt: Attempt, bodies: Bodies | None, written: list[str], gone: frozenset[ToolUseId], units: int
+) -> str:
+    """The memory in so many units, extracted where there are bodies, else cut to size; noted in `written`.
+
+    `gone` results of the tail are not shown there.
+    """
+    written.append(_document(attempt, bodies, gone, units).render())
     return written[-1]
 
 
-def _document(attempt: Attempt, bodies: Bodies | None, units: int) -> MemoryDocument:
+def _document(attempt: Attempt, bodies: Bodies | None, gone: frozenset[ToolUseId], units: int) -> MemoryDocument:
     snapshot, around = attempt.snapshot, attempt.around
     # A target that was asked for is room to be used: the limit of a section is for memories that last.
     section = None if attempt.request.target_tokens else snapshot.family.units(attempt.policy.memory.section_tokens)
     if bodies is None:
         text = snapshot.memory.text if snapshot.memory else ""
         return fit(parse(text) if text else MemoryDocument(), units, section, around.count, None)
-    material = Material(bodies.leaving, bodies.kept, None, summaries_of(snapshot))
+    material = Material(bodies.leaving, bodies.kept, None, summaries_of(snapshot), gone)
     return updated_memory(snapshot.memory, material, units, section, around.count)
 
 
@@ -81,9 +124,17 @@ def _window(attempt: Attempt) -> Window | Declined:
         return _no_memory(snapshot, limits)
     index = calculate_messages_to_keep_index(snapshot.tail, None if refresh else mark, limits, snapshot.family)
     if index == 0 and snapshot.tail_is_all:
-        return Declined(PATH, "nothing_to_compact", "every live message belongs to the part that stays")
+        if not _memory_is_too_long(snapshot, attempt.request):
+            return Declined(PATH, "nothing_to_compact", "every live message belongs to the part that stays")
+        refresh = attempt.policy.session_memory
     covered = snapshot.memory.mark_seq if refresh and mark != NOTHING_COVERED and snapshot.memory else 0
     return Window(target, index, snapshot.tail[index:], refresh, covered or 0)
+
+
+def _memory_is_too_long(snapshot: Snapshot, request: CompactRequest) -> bool:
+    """Is the context above a target that was asked for because of what the last compaction put before the tail?"""
+    asked = request.target_tokens
+    return asked is not None and bool(snapshot.service) and snapshot.live_tokens > asked
 
 
 def _mark(snapshot: Snapshot) -> int | Declined | None:

@@ -287,3 +287,12 @@ def _texts(records: Sequence[Record]) -> list[str]:
     return [b.text for r in records for b in (*r.blocks,) if hasattr(b, "text")] + [
         x.text for r in records for x in r.results
     ]
+
+
+def test_lines_of_a_result_that_was_cleared_in_the_tail_may_be_quoted() -> None:
+    records = session()
+    calls = frozenset(result.tool_use_id for record in records[5:] for result in record.results)
+    assert calls
+    whole = extract(Material(tuple(records[:5]), tuple(records[5:])), 2_000_000, None, count).render()
+    gone = extract(Material(tuple(records[:5]), tuple(records[5:]), cleared=calls), 2_000_000, None, count).render()
+    assert len(gone) > len(whole)

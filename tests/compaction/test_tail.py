@@ -5,11 +5,13 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_compact.compaction.attempt import Attempt, Window
 from mcp_compact.compaction.cuts import last_round_index, total
 from mcp_compact.compaction.in_memory import conversation, snapshot_of
-from mcp_compact.compaction.request import Surroundings
+from mcp_compact.compaction.policy import Policy
+from mcp_compact.compaction.request import CompactRequest, Surroundings
 from mcp_compact.compaction.snapshot import Snapshot
-from mcp_compact.compaction.tail import clear_largest
+from mcp_compact.compaction.tail import clear_largest, fitted_tail, gone_results
 from mcp_compact.messages.weights import CLAUDE, NOTHING, Family
 from mcp_compact.testing import Talk
 from tests.conversations import live, talks
@@ -111,3 +113,33 @@ def test_the_weight_afterwards_is_the_tails_without_what_was_freed(talk: Talk, a
         flags = [seqs[item.clearing.uuid] >= unseen for item in items]
         assert flags == sorted(flags)
         assert CLAUDE.tokens(weight + items[-1].freed) > allowed
+
+
+def kept_of(talk: Talk, target: int, first: int = 0) -> tuple[Attempt, Window]:
+    shot = snapshot(talk)
+    attempt = Attempt(shot, CompactRequest(target_tokens=target), Policy(), Surroundings())
+    return attempt, Window(target, first, shot.tail[first:], refresh=True)
+
+
+def test_seen_results_are_cleared_so_that_the_memory_has_most_of_a_small_target() -> None:
+    talk = work(40_000, 40_000, 5000, 9000)
+    attempt, window = kept_of(talk, 5000, first=5)
+    tail = fitted_tail(attempt, window)
+    assert [item.clearing.tool_use_id for item in tail.cleared] == ["t3", "t2"]
+    assert PLAIN.tokens(tail.weight) <= 5000 // 4
+    assert gone_results(attempt, window, tail) == {"t2", "t3"}
+
+
+def test_results_that_nobody_has_answered_keep_a_third_of_the_target() -> None:
+    talk = work(40_000, 40_000)
+    talk.call("new")
+    talk.results("new", text="x" * 5000)
+    attempt, window = kept_of(talk, 5000, first=6)
+    assert fitted_tail(attempt, window).cleared == ()
+    attempt, window = kept_of(talk, 4000, first=6)
+    assert [item.clearing.tool_use_id for item in fitted_tail(attempt, window).cleared] == ["new"]
+
+
+def test_nothing_is_cleared_for_a_memory_that_has_room_enough() -> None:
+    attempt, window = kept_of(work(40_000, 40_000, 5000, 9000), 100_000, first=5)
+    assert fitted_tail(attempt, window).cleared == ()
