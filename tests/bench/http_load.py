@@ -32,7 +32,7 @@ from tests.server.web import environment, web
 
 CLIENTS = 200
 STATUS, APPENDS, READS = 10, 8, 2
-TEXT = "All work and no play makes a context dull. " * 23
+TEXT = " ".join(f"Step {n}: read src/part_{n}.py, {n * 37} lines, and fix test {n}." for n in range(18))
 REPEATS = 5
 PAUSE_S = 0.05
 ECHO = """
