@@ -8,7 +8,7 @@ user's words, the open tasks and the last state come first.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mcp_compact.compaction.extract_cover import Cover, Group, Position, Prices
 from mcp_compact.compaction.extract_lines import Splitter
@@ -21,7 +21,7 @@ from mcp_compact.compaction.extract_passages import (
     working_directory,
 )
 from mcp_compact.compaction.extract_render import Words, document, head_text, numbered
-from mcp_compact.compaction.extract_requests import requests, within
+from mcp_compact.compaction.extract_requests import requests, within, without_revoked
 from mcp_compact.compaction.extract_score import gather, glued, worth
 from mcp_compact.compaction.extract_tasks import task_lines, tasks
 from mcp_compact.compaction.fitting import fit
@@ -68,8 +68,10 @@ def extract(material: Material, budget_units: int, section_units: int | None, co
 
     `section_units` limits each section (None: no limit). The same material gives the same memory.
     """
-    said = [*user_words_of(material.previous), *(w for r in material.records if (w := users_words(r)))]
+    earlier = user_words_of(material.previous)
+    said = [*earlier, *(w for r in material.records if (w := users_words(r)))]
     told = requests(said)
+    material = replace(material, records=without_revoked(material.records, earlier))
     limit = budget_units if section_units is None else min(budget_units, section_units)
     words = Words(
         title=material.previous.title if material.previous else DEFAULT_TITLE,

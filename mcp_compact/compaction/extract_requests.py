@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mcp_compact.compaction.identifiers import identifiers
 from mcp_compact.compaction.rules import Rule, in_force, rules_in
+from mcp_compact.messages.blocks import TextBlock
+from mcp_compact.messages.message import Record
 from mcp_compact.messages.weights import CountUnits
-from mcp_compact.messages.words import sentences, standing_instructions
+from mcp_compact.messages.words import sentences, standing_instructions, users_words
 
 WHOLE_CHARS = 400
 """A message up to this length is kept whole; of a longer one its instructions and its beginning."""
@@ -45,6 +47,26 @@ def requests(messages: Iterable[str]) -> list[Request]:
             found[key] = request
     made = list(found.values())
     return [r for r in made[:-NEWEST] if not _is_small_talk(r)] + made[-NEWEST:]
+
+
+def without_revoked(records: Sequence[Record], earlier: Iterable[str] = ()) -> tuple[Record, ...]:
+    """The records without rules that a later message revokes, and without what does nothing but revoke.
+
+    `earlier`: words of the user before these records. They tell what the records revoke, and are not given back.
+    """
+    said = [words for record in records if (words := users_words(record))]
+    gone = _not_in_force([*earlier, *said])
+    return tuple(_record_without(record, gone) for record in records) if gone else tuple(records)
+
+
+def _record_without(record: Record, gone: frozenset[str]) -> Record:
+    if record.message is None or not users_words(record):
+        return record
+    blocks = tuple(
+        replace(block, text=_without(block.text, gone)) if isinstance(block, TextBlock) else block
+        for block in record.blocks
+    )
+    return replace(record, message=replace(record.message, blocks=blocks))
 
 
 def _not_in_force(messages: Sequence[str]) -> frozenset[str]:
