@@ -6,6 +6,8 @@ import json
 import os
 import signal
 import sqlite3
+import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -268,16 +270,17 @@ def test_hooks_of_two_clients_and_many_at_once_store_everything_once(client: Cli
 
 
 def test_a_hook_that_is_killed_in_the_middle_leaves_what_the_next_one_completes(client: ClientFolder):
-    records = client.talk(300)
+    records = client.talk(700)
     client.write(records)
     client.hook("SessionStart", source="startup")
     process = client.start()
     assert process.stdin is not None
-    process.stdin.write(json.dumps(client.given("PreCompact", trigger="auto")).encode())
+    process.stdin.write(json.dumps(client.given("Stop")).encode())
     process.stdin.close()
     reading = sqlite3.connect(client.archive)
     while process.poll() is None and not reading.execute("SELECT 1 FROM source").fetchone():
-        reading.rollback()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
     for stream in (process.stdout, process.stderr):
@@ -286,7 +289,7 @@ def test_a_hook_that_is_killed_in_the_middle_leaves_what_the_next_one_completes(
     [(before,)] = reading.execute("SELECT count(*) FROM record").fetchall()
     reading.close()
     assert 0 < before < len(records)
-    assert "never touch config_299.yaml" in client.hook("PreCompact", trigger="auto").out
+    client.hook("Stop")
     assert client.stored() == uuids(records)
     assert client.rows("PRAGMA quick_check") == [("ok",)]
 
