@@ -2,11 +2,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mcp_compact.compaction.extract_requests import WHOLE_CHARS, Request, requests, within
+from mcp_compact.compaction.extract_requests import WHOLE_CHARS, Request, requests, within, without_revoked
+from mcp_compact.messages.codec import decode_message
+from mcp_compact.messages.ids import MessageUuid
+from mcp_compact.messages.message import Record
 
 
 def count(texts: Sequence[str]) -> list[int]:
     return [len(text) for text in texts]
+
+
+def user(text: str, number: int) -> Record:
+    raw = {"message": {"role": "user", "content": text}}
+    return Record(MessageUuid(f"u{number}"), "user", b"", raw, decode_message(raw["message"], "user"))
 
 
 def said(*messages: str) -> list[str]:
@@ -62,3 +70,20 @@ def test_the_first_request_is_kept_before_the_middle_ones():
     found = [Request(f"rule {n}", standing=False) for n in range(9)]
     size = count(["- rule 0\n"])[0]
     assert within(found, 12 * size, 99 * size, count) == ["rule 0", "rule 7", "rule 8"]
+
+
+def test_a_revoked_rule_leaves_the_records_too_and_the_rest_of_them_stays():
+    records = [user("Fix it. Never push to main.", 1), user("You may now push to main.", 2)]
+    made = without_revoked(records)
+    assert [record.text for record in made] == ["Fix it.", "You may now push to main."]
+    assert [record.uuid for record in made] == [record.uuid for record in records]
+
+
+def test_words_from_before_the_records_tell_what_they_revoke():
+    made = without_revoked([user("Forget the rule about tabs.", 1), user("go on", 2)], ["Use tabs, not spaces."])
+    assert [record.text for record in made] == ["", "go on"]
+
+
+def test_records_without_a_revocation_are_the_same():
+    records = [user("Fix it. Never push to main.", 1)]
+    assert without_revoked(records)[0] is records[0]
