@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -11,7 +11,8 @@ from anyio import to_thread
 
 from mcp_compact.compaction.extract import Material
 from mcp_compact.compaction.injection import InjectionFacts, injection_facts
-from mcp_compact.compaction.rules import Rule
+from mcp_compact.compaction.restore import INSTRUCTION
+from mcp_compact.compaction.rules import DROPPED, Rule, rules_of, with_choices
 from mcp_compact.compaction.session_memory import summaries_of
 from mcp_compact.compaction.snapshot import Reach
 from mcp_compact.errors import CallerError
@@ -21,6 +22,7 @@ from mcp_compact.messages.memory_document import ERRORS, REQUESTS, STATE, parse
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.tool_inputs import path_of
 from mcp_compact.ports.store import SessionKey
+from mcp_compact.service.compactions import branch
 from mcp_compact.service.deps import Deps
 
 LIMIT_CHARS = 9_500
@@ -65,7 +67,7 @@ class Handoff:
     cwd: str
     last_active: str
     rules: tuple[Rule, ...]
-    pins: tuple[str, ...]
+    """Pinned ones first; without those that were dropped."""
     requests: tuple[str, ...]
     """What the user asked last, old to new, rules aside."""
     open_work: tuple[str, ...]
@@ -83,10 +85,10 @@ async def handoff(deps: Deps, key: SessionKey) -> Handoff:
     """The brief of a session, without the state of git. Raises CallerError `unknown_session`, `nothing_to_hand_off`."""
     row = await deps.row(key)
     messages, facts = await session_facts(deps, key)
-    pins = tuple(pin.text for pin in await deps.store.registered(key) if pin.kind == "instruction")
+    dropped = {_line(pin.text).casefold() for pin in await deps.store.registered(key) if pin.kind == DROPPED}
     at_ms = max((record.at_ms for record in messages if record.at_ms), default=row.updated_ms)
-    bare = Handoff(key.session_id, row.title, row.cwd, format_time(at_ms), (), (), (), (), "", (), (), "")
-    return _made(facts, pins, files_of(messages), bare)
+    bare = Handoff(key.session_id, row.title, row.cwd, format_time(at_ms), (), (), (), "", (), (), "")
+    return _made(facts, dropped, files_of(messages), bare)
 
 
 async def session_facts(deps: Deps, key: SessionKey) -> tuple[list[Record], InjectionFacts]:
@@ -106,17 +108,20 @@ async def session_facts(deps: Deps, key: SessionKey) -> tuple[list[Record], Inje
     make = partial(
         injection_facts, messages, material, session_id=key.session_id, limit_chars=NOTES_CHARS + RULES_CHARS
     )
-    return messages, await to_thread.run_sync(make)
+    facts = await to_thread.run_sync(make)
+    pins = await deps.store.registered(key)
+    pinned, dropped = ([pin.text for pin in pins if pin.kind == kind] for kind in (INSTRUCTION, DROPPED))
+    return messages, replace(facts, rules=with_choices(rules_of(branch(records)), pinned, dropped))
 
 
 def _made(
     facts: InjectionFacts,
-    pins: Iterable[str],
+    dropped: Collection[str],
     files: tuple[tuple[str, ...], tuple[str, ...]],
     bare: Handoff,
 ) -> Handoff:
     rules = tuple(replace(rule, text=_line(rule.text)) for rule in facts.rules)
-    ruled = {rule.text.casefold() for rule in rules}
+    ruled = {*dropped, *(rule.text.casefold() for rule in rules)}
     notes = facts.notes
     said = [line.removeprefix("- ") for line in (notes.body(REQUESTS) if notes else "").splitlines()]
     asked = [text for line in said if (text := _line(line)) and text.casefold() not in ruled]
@@ -124,7 +129,6 @@ def _made(
         bare,
         title=_line(bare.title),
         rules=rules,
-        pins=tuple(text for pin in pins if (text := _line(pin)).casefold() not in ruled),
         requests=tuple(reversed(_fitting(reversed(asked), REQUESTS_CHARS))),
         open_work=tuple(_line(line) for line in facts.open_work),
         state=_lines(notes.body(STATE)) if notes else "",
@@ -191,8 +195,9 @@ def git_lines(git: GitState) -> list[str]:
 
 def _rule_lines(facts: Handoff) -> list[str]:
     """Pins first, then rules: of too many the newest stay, so the newest come first."""
-    said = [f"- {rule.text}" + (f" (turn {rule.turn})" if rule.turn else "") for rule in reversed(facts.rules)]
-    return [*(f"- {pin} (pinned)" for pin in facts.pins), *said]
+    pinned = [f"- {rule.text} (pinned)" for rule in facts.rules if rule.pinned]
+    said = [f"- {rule.text}" + (f" (turn {rule.turn})" if rule.turn else "") for rule in facts.rules if not rule.pinned]
+    return [*pinned, *reversed(said)]
 
 
 def _file_lines(paths: Sequence[str]) -> list[str]:

@@ -16,6 +16,7 @@ from mcp_compact.compaction.in_memory import apply_plan, turns_of
 from mcp_compact.compaction.pipeline import Finished
 from mcp_compact.compaction.plan import CompactionPlan
 from mcp_compact.compaction.request import Surroundings
+from mcp_compact.compaction.rules import DROPPED
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.live import LiveContext
@@ -114,7 +115,7 @@ async def hand_on(deps: Deps, old: NewContext, old_key: SessionKey, new_key: Ses
     if words:
         prepared = await to_thread.run_sync(partial(prepare, words, deps.tokenizer, with_content_hash=False))
         await deps.store.append(new_key, Batch(tuple(prepared), facts), now_ms)
-    return len(pins)
+    return sum(pin.kind != DROPPED for pin in pins)
 
 
 async def _earlier_words(deps: Deps, old: NewContext, old_key: SessionKey) -> list[Record]:

@@ -84,6 +84,16 @@ def test_the_same_session_gives_the_same_brief(command, transcript, repository):
     assert first == second
 
 
+def test_a_rule_that_was_dropped_is_left_out_and_a_pinned_one_comes_first(command, transcript):
+    with_work(transcript)
+    command("import", str(transcript))
+    assert command("rules", SESSION, "--drop", "1").code == 0
+    assert command("rules", SESSION, "--pin", "1").code == 0
+    out = command("handoff", SESSION).out
+    assert "Never touch the folder vendor/." not in out.split("## Open work")[0].split("## Rules")[1]
+    assert "- Always run the tests with pytest -x. (pinned)" in out
+
+
 def test_json_holds_the_facts_and_the_text(command, transcript, repository):
     answer = command("handoff", str(transcript), "--json").json
     assert answer["session_id"] == SESSION
@@ -164,7 +174,7 @@ def test_however_much_there_is_a_brief_stays_within_its_limit():
     many = tuple(f"line {number} " + "w" * 150 for number in range(400))
     facts = Handoff(
         SESSION, "T", "/home/me/app", "2026-01-01T00:00:00.000Z", tuple(Rule(text, turn=at) for at, text in enumerate(many)),
-        many, many, many, "\n".join(many), many, many, "\n".join(many), GitState("b", many, 3, many),
+        many, many, "\n".join(many), many, many, "\n".join(many), GitState("b", many, 3, many),
     )  # fmt: skip
     text = brief(facts)
     assert len(text) <= LIMIT_CHARS
