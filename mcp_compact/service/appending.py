@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from anyio import to_thread
 
@@ -24,6 +24,10 @@ from mcp_compact.service.status import status_of
 from mcp_compact.transcripts.claude_code import ClaudeCodeReader
 
 MAX_MESSAGES = 100_000
+FEW_MESSAGES = 2
+SHORT_CHARS = 4_000
+"""A millisecond's work, and about what two changes of thread cost where many agents call."""
+T = TypeVar("T")
 
 
 async def append(
@@ -38,11 +42,12 @@ async def append(
     stated = facts or SessionFacts()
     if row is None and stated.owner is None:
         stated = replace(stated, owner="loop")
-    records = await to_thread.run_sync(partial(_records, items, deps))
+    run = _at_once if _is_small(items, deps) else to_thread.run_sync
+    records = await run(partial(_records, items, deps))
     repeated = await _repeated(deps, key, items, records) if row is not None else 0
     fresh = records[repeated:]
     make = partial(prepare, fresh, deps.tokenizer, with_content_hash=True)
-    done = await _store(deps, key, await to_thread.run_sync(make), stated)
+    done = await _store(deps, key, await run(make), stated)
     auto = await compact_if_due(deps, key, await status_of(deps, key))
     if deps.extractions is not None:
         deps.extractions.consider(key, auto.status)
@@ -57,6 +62,18 @@ async def append(
         compacted=auto.compacted,
         note=auto.note,
     )
+
+
+def _is_small(items: Sequence[Mapping[str, Any]], deps: Deps) -> bool:
+    """Are these so few short texts that a thread would cost more than the work? Others' calls wait meanwhile."""
+    if len(items) > FEW_MESSAGES or deps.tokenizer.state != "ready":
+        return False
+    contents = [(item.get("message") or item).get("content") for item in items]
+    return all(isinstance(content, str) and len(content) <= SHORT_CHARS for content in contents)
+
+
+async def _at_once(work: Callable[[], T]) -> T:
+    return work()
 
 
 def checked(messages: Sequence[Any] | str) -> list[Mapping[str, Any]]:
