@@ -15,6 +15,8 @@ from mcp_compact.transcripts.kinds import KNOWN_TYPES
 HEADS_BYTES = (1 << 16, 1 << 22)
 """How much of a file is looked at: nearly always the first is enough; a document may begin with a long prompt."""
 OBJECTS = 40
+LISTS = ("messages", "history", "contents", "input", "output", "steps")
+"""Keys under which a file's one value holds its entries."""
 VALUE_CHARS = 80
 _TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"(\s*:)?|[{}\[\]]', re.DOTALL)
 
@@ -25,7 +27,11 @@ class Outline:
 
     keys: dict[str, str | None] = field(default_factory=dict)
     items: dict[str, str | None] = field(default_factory=dict)
-    """Keys of the objects in its `messages`."""
+    """Keys of the objects in the first list of entries that it holds."""
+    list_name: str = ""
+    """The key of that list: `messages`, or what other formats call it."""
+    parts: set[str] = field(default_factory=set)
+    """The types of the parts that its content, or its items' content, is made of."""
     is_list: bool = False
     """The object stands in a list."""
 
@@ -68,9 +74,16 @@ def outlines(text: str) -> Iterator[Outline]:
 
 def _note(outline: Outline, inside: list[str], key: str, value: str | None) -> None:
     """Note a key or a text. `inside`: the keys of what it stands in, below the object itself."""
-    if not inside and outline.keys.get(key) is None:
-        outline.keys[key] = value
-    elif len(inside) == 2 and inside[0] == "messages":  # noqa: PLR2004 - the list, and an object in it
+    if not inside:
+        if outline.keys.get(key) is None:
+            outline.keys[key] = value
+        return
+    if key == "type" and value is not None and len(inside) > 1 and inside[-2] == "content":
+        outline.parts.add(value)
+    if inside[0] == "request":
+        inside = inside[1:]
+    if len(inside) == 2 and inside[0] in LISTS and outline.list_name in ("", inside[0]):  # noqa: PLR2004 - list, object
+        outline.list_name = inside[0]
         outline.items[key] = outline.items.get(key) or value
         if value is not None and key == "role":
             outline.items[f"role {value}"] = value
@@ -89,6 +102,8 @@ def is_claude_code(outline: Outline) -> bool:
 
 def is_anthropic(outline: Outline) -> bool:
     """A message, an item of a message list, or a request with messages."""
+    if outline.items and outline.list_name != "messages":
+        return False
     if outline.items:
         return "role" in outline.items or {"type", "message"} <= outline.items.keys()
     if outline.has("role"):
@@ -100,6 +115,8 @@ def is_openai(outline: Outline) -> bool:
     """A chat message list in OpenAI's form, by what only that form has; or the log of a request of it."""
     if outline.has("messages", "response"):
         return True
+    if outline.items and outline.list_name != "messages":
+        return False
     keys: Mapping[str, str | None] = outline.items or outline.keys
     roles = {keys.get("role"), *(key.removeprefix("role ") for key in keys if key.startswith("role "))}
     return "tool_calls" in keys or "tool_call_id" in keys or bool(roles & {"tool", "function", "developer"})
@@ -111,36 +128,117 @@ def is_codex(outline: Outline) -> bool:
     return outline.has("type", "payload") and outline.type_is(*types)
 
 
-def _is_copilot(outline: Outline) -> bool:
-    return outline.has("type", "data") and "." in (outline.keys["type"] or "")
-
-
-def _is_opencode(outline: Outline) -> bool:
-    return outline.has("info", "messages") and "parts" in outline.items
-
-
-def _is_swe_agent(outline: Outline) -> bool:
-    return outline.has("history") and (outline.has("trajectory") or not outline.has("messages"))
-
-
-def _is_entire(outline: Outline) -> bool:
+def is_entire(outline: Outline) -> bool:
+    """A line of a transcript in Entire's own form."""
     return outline.has("v", "agent", "cli_version", "type")
 
 
-def _is_openhands(outline: Outline) -> bool:
-    return outline.has("source") and (outline.has("action") or outline.has("observation")) and not outline.has("role")
+def is_copilot(outline: Outline) -> bool:
+    """An event of Copilot CLI."""
+    return outline.has("type", "data") and "." in (outline.keys["type"] or "")
 
 
-FOREIGN: tuple[tuple[str, str, Callable[[Outline], bool]], ...] = (
-    ("entire", "an Entire transcript", _is_entire),
-    ("copilot-cli", "a Copilot CLI event log", _is_copilot),
-    ("gemini-cli", "a Gemini CLI chat", lambda o: o.has("sessionId", "projectHash")),
-    ("atif", "an ATIF trajectory", lambda o: o.has("schema_version", "steps")),
-    ("swe-agent", "a SWE-agent trajectory", _is_swe_agent),
-    ("opencode", "an opencode export", _is_opencode),
-    ("cline", "a Cline session", lambda o: o.has("version", "sessionId", "messages")),
-    ("pi", "a pi session", lambda o: o.type_is("session") and o.has("id", "cwd")),
-    ("openhands", "an OpenHands event list", _is_openhands),
-    ("api-log", "a log of API requests", lambda o: o.has("request", "response")),
+def is_gemini_cli(outline: Outline) -> bool:
+    """A chat of Gemini CLI, or its first line."""
+    return outline.has("sessionId", "projectHash")
+
+
+def is_atif(outline: Outline) -> bool:
+    """A trajectory in ATIF."""
+    return outline.has("schema_version", "steps")
+
+
+def is_swe_agent(outline: Outline) -> bool:
+    """A trajectory of SWE-agent, or of mini-swe-agent in its newer form."""
+    if (outline.keys.get("trajectory_format") or "").startswith("mini-swe"):
+        return True
+    is_history = outline.list_name in ("", "history") and not ({"source", "parts"} & outline.items.keys())
+    return is_history and outline.has("history") and (outline.has("trajectory") or not outline.has("messages"))
+
+
+def is_opencode(outline: Outline) -> bool:
+    """An export of opencode."""
+    return outline.has("info", "messages") and "parts" in outline.items
+
+
+def is_cline(outline: Outline) -> bool:
+    """A session of Cline."""
+    return outline.has("version", "sessionId", "messages")
+
+
+def is_pi(outline: Outline) -> bool:
+    """The first line of a session of pi."""
+    return outline.type_is("session") and outline.has("id", "cwd")
+
+
+def is_openhands(outline: Outline) -> bool:
+    """An event of OpenHands, of either kind, or a row that holds a history of them."""
+    keys = outline.items if outline.list_name == "history" else outline.keys
+    if "source" not in keys or "role" in keys:
+        return False
+    kind = keys.get("kind") or ""
+    return "action" in keys or "observation" in keys or kind.endswith("Event") or kind == "Condensation"
+
+
+def is_api_log(outline: Outline) -> bool:
+    """A request to the Anthropic Messages API and its answer."""
+    return outline.has("request", "response") and outline.list_name in ("", "messages")
+
+
+_ITEMS = frozenset(
+    ("function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "local_shell_call",
+     "reasoning", "web_search_call", "file_search_call", "mcp_call", "mcp_list_tools", "code_interpreter_call",
+     "image_generation_call", "computer_call", "item_reference", "shell_call", "apply_patch_call")
+)  # fmt: skip
+
+
+def is_responses(outline: Outline) -> bool:
+    """An item of OpenAI's Responses API, a request of it, or its response."""
+    if outline.has("request", "response"):
+        return outline.list_name in ("input", "output")
+    if outline.list_name in ("input", "output") or isinstance(outline.keys.get("input"), str):
+        return outline.has("model") or bool(outline.parts & {"input_text", "output_text", "input_image"})
+    if outline.has("type", "payload") or outline.has("message"):
+        return False
+    return (outline.keys.get("type") in _ITEMS and not outline.has("uuid")) or (
+        outline.has("role") and bool(outline.parts & {"input_text", "output_text", "input_image"})
+    )
+
+
+def is_gemini_contents(outline: Outline) -> bool:
+    """A content of the Gemini API, or a request of it."""
+    keys = outline.items if outline.list_name in ("contents", "history") else outline.keys
+    return "parts" in keys and ("role" in keys or outline.list_name == "contents") and "info" not in keys
+
+
+_LANGCHAIN = ("human", "ai", "HumanMessageChunk", "AIMessageChunk")
+
+
+def is_langchain(outline: Outline) -> bool:
+    """A message of LangChain, or the state of one of its agents."""
+    keys = outline.items if outline.list_name == "messages" else outline.keys
+    if keys.get("type") in _LANGCHAIN:
+        return "content" in keys or "data" in keys
+    return "lc" in keys and "kwargs" in keys
+
+
+SNIFFERS: tuple[tuple[str, Callable[[Outline], bool]], ...] = (
+    ("entire", is_entire),
+    ("copilot-cli", is_copilot),
+    ("gemini-cli", is_gemini_cli),
+    ("atif", is_atif),
+    ("swe-agent", is_swe_agent),
+    ("opencode", is_opencode),
+    ("cline", is_cline),
+    ("pi", is_pi),
+    ("openhands", is_openhands),
+    ("responses", is_responses),
+    ("gemini", is_gemini_contents),
+    ("langchain", is_langchain),
+    ("api-log", is_api_log),
 )
-"""Formats that are known by name: name, what it looks like, how it is told."""
+"""Formats that one object tells for sure: name, how it is told. In this order."""
+UNREADABLE: Mapping[str, str] = {"entire": "an Entire transcript"}
+"""Formats that are known by name only: name, what it looks like."""
+MINI_SWE = "```mswea_bash_command\\n"
+"""What commands of mini-swe-agent begin with, as JSON writes it. Its older trajectories are plain message lists."""

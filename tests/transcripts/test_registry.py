@@ -11,20 +11,19 @@ from mcp_compact.transcripts.claude_code import ClaudeCodeReader
 from mcp_compact.transcripts.registry import FORMATS, detect_format, output_format, reader_for, sniff
 from tests.transcripts.samples import jsonl, user
 
-FOREIGN = {
+FORMAT_OF = {
+    "claude-code": "claude-code",
+    "codex-rollout": "codex",
+    "openai-chat": "openai",
+    "openai-chat-log": "openai",
     "copilot-cli": "copilot-cli",
     "gemini-cli": "gemini-cli",
     "cline": "cline",
     "atif": "atif",
     "swe-agent-traj": "swe-agent",
+    "mini-swe-traj": "swe-agent",
     "openhands": "openhands",
     "anthropic-messages": "api-log",
-}
-READABLE = {
-    "claude-code": "claude-code",
-    "mini-swe-traj": "anthropic",
-    "openai-chat": "openai",
-    "openai-chat-log": "openai",
 }
 
 
@@ -32,7 +31,7 @@ def files(shared: Path, folder: str) -> list[Path]:
     return sorted((shared / "transcripts" / folder).iterdir())
 
 
-@pytest.mark.parametrize(("folder", "name"), [*FOREIGN.items(), *READABLE.items()])
+@pytest.mark.parametrize(("folder", "name"), FORMAT_OF.items())
 def test_real_files_are_told_by_their_content(shared: Path, folder: str, name: str):
     found = {file.name: sniff(file.read_bytes()) for file in files(shared, folder)}
     assert found == dict.fromkeys(found, name)
@@ -45,12 +44,11 @@ def test_beginning_of_a_session_is_enough_wherever_it_is_cut(claude_code_files: 
         assert {sniff(head[:size]) for size in range(400, len(head), 97)} == {"claude-code"}
 
 
-@pytest.mark.parametrize("folder", ["gemini-cli", "copilot-cli", "cline"])
-def test_known_format_that_cannot_be_read_is_named(shared: Path, folder: str):
+def test_known_format_that_cannot_be_read_is_named():
     with pytest.raises(CallerError) as caught:
-        detect_format(files(shared, folder)[0].read_bytes())
+        detect_format(b'{"v":1,"agent":"a","cli_version":"1","type":"user","content":[]}')
     assert caught.value.code == "unreadable_format"
-    assert caught.value.message.startswith("This looks like a ")
+    assert caught.value.message == "This looks like an Entire transcript."
     assert "claude-code" in caught.value.hint
 
 
@@ -76,6 +74,24 @@ def test_known_format_that_cannot_be_read_is_named(shared: Path, folder: str):
         (b'{"info":{"id":"ses_1"},"messages":[{"info":{"role":"user"},"parts":[]}]}', "opencode"),
         (b'{"type":"session","id":"p","cwd":"/x"}', "pi"),
         (b'{"v":1,"agent":"a","cli_version":"1","type":"user","content":[]}', "entire"),
+        (b'{"sessionId":"s","projectHash":"p","startTime":"t"}\n{"id":"1","type":"user","content":"x"}', "gemini-cli"),
+        (b'{"kind":"MessageEvent","id":"e","source":"user","llm_message":{"role":"user","content":[]}}', "openhands"),
+        (b'{"instance_id":"i","history":[{"source":"user","action":"message","args":{}}]}', "openhands"),
+        (b'[{"type":"message","role":"user","content":[{"type":"input_text","text":"x"}]}]', "responses"),
+        (b'{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}', "responses"),
+        (b'{"model":"m","input":"hello","instructions":"i"}', "responses"),
+        (b'{"object":"response","model":"m","output":[{"type":"message","role":"assistant"}]}', "responses"),
+        (b'{"request":{"model":"m","input":[{"role":"user"}]},"response":{"output":[]}}', "responses"),
+        (b'[{"role":"user","parts":[{"text":"x"}]},{"role":"model","parts":[]}]', "gemini"),
+        (b'{"contents":[{"parts":[{"text":"x"}]}],"systemInstruction":{"parts":[]}}', "gemini"),
+        (b'[{"type":"system","data":{"content":"s"}},{"type":"human","data":{"content":"x"}}]', "langchain"),
+        (b'{"messages":[{"type":"human","content":"x","id":null}]}', "langchain"),
+        (b'[{"lc":1,"type":"constructor","id":["langchain","HumanMessage"],"kwargs":{"content":"x"}}]', "langchain"),
+        (
+            b'{"trajectory_format":"mini-swe-agent-1.1","info":{},"messages":[{"role":"user","content":"x"}]}',
+            "swe-agent",
+        ),
+        (b'{"request":{"messages":[{"role":"user","content":"x"}]},"response":{"role":"assistant"}}', "api-log"),
         (b'{"name":"x","version":"1.0.0"}', None),
         (b"[1, 2, 3]", None),
         (b'["role", "content"]', None),
@@ -84,7 +100,7 @@ def test_known_format_that_cannot_be_read_is_named(shared: Path, folder: str):
         (b'{"a":"' + b"x" * (1 << 22) + b'","role":"user","content":"x"}', None),
         (b"", None),
     ],
-    ids=range(23),
+    ids=range(38),
 )
 def test_format_is_told_by_content(data: bytes, name: str | None):
     assert sniff(data) == name
@@ -101,6 +117,9 @@ def test_format_is_told_by_content(data: bytes, name: str | None):
         (b"# Notes\nsecret words\n", "not_json"),
         (b'{"name":"secret words"}', "not_a_transcript"),
         (b"[]", "not_a_transcript"),
+        (b"null", "not_a_transcript"),
+        (b" 5\n", "not_a_transcript"),
+        (b'"secret words"', "not_a_transcript"),
     ],
 )
 def test_what_is_no_transcript_is_refused_without_its_content(data: bytes, code: str):
@@ -109,6 +128,12 @@ def test_what_is_no_transcript_is_refused_without_its_content(data: bytes, code:
     assert caught.value.code == code
     assert caught.value.hint
     assert "secret" not in str(caught.value)
+
+
+def test_a_json_value_that_holds_no_messages_is_not_said_to_be_no_json():
+    for data in (b"null", b"5", b'"abc"', b"true"):
+        with pytest.raises(CallerError, match="This is JSON"):
+            detect_format(data)
 
 
 def test_damaged_first_line_does_not_hide_the_format():
