@@ -1,4 +1,4 @@
-"""The material for a writer of summaries: what leaves, as text in a frame that nothing in it can leave."""
+"""The material for a writer of summaries: what leaves, masked, as text in a frame that nothing in it can leave."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from mcp_compact.messages.blocks import (
 )
 from mcp_compact.messages.codec import canonical
 from mcp_compact.messages.ids import ToolUseId
+from mcp_compact.messages.masking import masked
 from mcp_compact.messages.message import Record
 
 _TICKS = re.compile(r"~{3,}")
@@ -50,7 +51,7 @@ def render(records: Sequence[Record], policy: MicroPolicy) -> list[Rendered]:
 
 def material_text(summaries: Sequence[str], rendered: Sequence[Rendered], dropped: int) -> str:
     """The whole material, the last summary first."""
-    parts = [f"{LAST_SUMMARY}\n{framed(text)}" for text in summaries]
+    parts = [f"{LAST_SUMMARY}\n{framed(masked(text))}" for text in summaries]
     parts.append(MATERIAL)
     if dropped:
         parts.append(DROPPED.format(number=dropped))
@@ -73,13 +74,13 @@ def _block(block: Block, record: Record, tools: dict[ToolUseId, str], cleared: s
     match block:
         case TextBlock(text=text) if text.strip():
             who = "Assistant" if record.type == "assistant" else ("Reminder" if record.is_meta else "User")
-            return f"[{who}]\n{framed(text)}"
+            return f"[{who}]\n{framed(masked(text))}"
         case ToolUseBlock():
-            return f"[Call {block.name}]\n{framed(canonical(block.input).decode(errors='replace'))}"
+            return f"[Call {block.name}]\n{framed(masked(canonical(block.input).decode(errors='replace')))}"
         case ToolResultBlock():
             name = tools.get(block.tool_use_id, "a tool")
             text = CLEARED_RESULT if block.tool_use_id in cleared else _result(block)
-            return f"[Result of {name}{', an error' if block.is_error else ''}]\n{framed(text)}"
+            return f"[Result of {name}{', an error' if block.is_error else ''}]\n{framed(masked(text))}"
         case MediaBlock():
             return CLEARED_MEDIA.get(block.kind, CLEARED_MEDIA["image"])
         case OtherBlock(type=kind) if kind:
