@@ -29,7 +29,7 @@ OF_CLIENT = "This client keeps its own history: its own /compact takes them out.
 
 
 async def status_of(deps: Deps, key: SessionKey) -> Status:
-    """A session's level and counters: one row is read; where there are any, the memory and a narrow row of each image."""
+    """A session's level and counters: one row is read; where there are any, the memory, and a row of each image."""
     row = await deps.row(key)
     memory = await deps.store.memory(key) if row.memory_version else None
     media = await deps.store.live_media(key) if row.live_weight.media else LiveMedia()

@@ -129,7 +129,7 @@ def measured(pid: int, url: str, work: Work, clients: int) -> tuple[int, float]:
     return faults, spent_s(pid) - before
 
 
-async def _calls(url: str, name: str, arguments: dict[str, object], number: int) -> None:
+async def _calls(url: str, name: str, arguments: dict[str, str], number: int) -> None:
     async with (
         httpx2.AsyncClient(timeout=600) as http,
         Client(streamable_http_client(url, http_client=http)) as client,
