@@ -43,7 +43,7 @@ def model() -> Iterator[Model]:
 @pytest.fixture(scope="module")
 def fresh_claude(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Claude:
     """Claude Code in a fresh home, with nothing of ours."""
-    base = tmp_path_factory.mktemp("claude code's")
+    base = tmp_path_factory.mktemp("claude code")
     for name in ("home", "project"):
         (base / name).mkdir()
     return Claude(program_of("claude"), base / "home", base / "project", model)

@@ -31,6 +31,9 @@ class Story:
     found: list[str] = field(default_factory=list)
     second: list[Json] = field(default_factory=list)
     resumed: list[Json] = field(default_factory=list)
+    commands: dict[str, str] = field(default_factory=dict)
+    cleared: list[Json] = field(default_factory=list)
+    fresh_session: str = ""
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +61,13 @@ def story(claude: Claude) -> Story:
         told.session = talk.session
     with claude.conversation(resume=told.session) as talk:
         told.resumed = talk.ask("And now?")
+        for command in ("/mcp-compact status", "/mcp-compact rules", "/mcp-compact report", "/mcp-compact:handoff"):
+            # A command that fails never reaches the model: the client says so itself.
+            asked = talk.ask(command)
+            told.commands[command[13:]] = whole_text(asked[-1]) if asked else talk.said()
+        talk.ask("/clear")
+        told.cleared = talk.ask("Go on with it.")
+        told.fresh_session = talk.session
     return told
 
 
@@ -116,6 +126,23 @@ def test_a_search_finds_what_left_the_context(story):
 def test_a_second_compaction_and_a_resume_still_carry_the_rule(story):
     assert RULE in whole_text(story.second[-1])
     assert RULE in whole_text(story.resumed[-1])
+
+
+def test_the_commands_of_the_plugin_answer_for_this_session(story):
+    assert set(story.commands) == {"status", "rules", "report", "handoff"}
+    assert f"Session {story.session}" in story.commands["status"], story.commands["status"][-2000:]
+    assert f"Rules of session {story.session}" in story.commands["rules"], story.commands["rules"][-2000:]
+    assert RULE.rstrip(".") in story.commands["rules"]
+    assert "was never compacted" not in story.commands["report"]
+    assert RULE in story.commands["report"], story.commands["report"][-2000:]
+
+
+def test_after_a_clear_the_fresh_session_starts_from_the_brief(story):
+    assert story.fresh_session != story.session
+    text = whole_text(story.cleared[-1])
+    assert FACT not in text.partition("SessionStart hook additional context")[0]
+    assert RULE in text
+    assert f'session_id="{story.session}"' in text
 
 
 def test_the_archive_holds_every_message_once(claude, story):
