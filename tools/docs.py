@@ -130,11 +130,24 @@ def commands_table() -> str:
     return table(("Command", "What it does"), ((f"`mcp-compact {name}`", text) for name, text in known.items()))
 
 
+def clients_table() -> str:
+    """Every client that `mcp-compact manifest` knows: its name there, its files."""
+    rows = rows_from_code("mcp_compact.cli.manifest_clients", "client_rows", 4)
+    return table(
+        ("Client", "`manifest`", "File for everybody", "One folder's file (`--project`)"),
+        (
+            (title, f"`{key}`", f"[{file}](../manifests/{key}/{file})", f"`{project}`" if project else "-")
+            for key, title, file, project in rows
+        ),
+    )
+
+
 GENERATORS: Mapping[str, Callable[[], str]] = {
     "settings": settings_table,
     "presets": presets_table,
     "tools": tools_table,
     "commands": commands_table,
+    "clients": clients_table,
 }
 
 

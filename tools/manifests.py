@@ -223,8 +223,8 @@ services:
     restart: unless-stopped
     # Longer than the {GRACE_S} s that answers may take once it is told to stop.
     stop_grace_period: 15s
+    # Temporary files go to the working folder, /data, too.
     read_only: true
-    tmpfs: ["/tmp"]
     cap_drop: [ALL]
     security_opt: ["no-new-privileges:true"]
 
