@@ -23,6 +23,7 @@ from mcp_compact.server.sessions import serving, session_of
 from mcp_compact.server.toolbox import ToolFacts
 from mcp_compact.service.session_results import (
     BoundariesPage,
+    LossAudit,
     SessionDeleted,
     SessionForked,
     SessionMade,
@@ -44,6 +45,7 @@ ForkAnswer = answer_model(SessionForked)
 SessionsAnswer = answer_model(SessionsPage)
 BoundariesAnswer = answer_model(BoundariesPage)
 SnipAnswer = answer_model(SnipResult)
+AuditAnswer = answer_model(LossAudit)
 
 
 async def create_session(  # noqa: PLR0913, PLR0917 - the tool's parameters
@@ -175,6 +177,14 @@ async def extract_session_memory(
     )
 
 
+async def audit_loss(ctx: Context[Backend], session_id: Session = "") -> Annotated[CallToolResult, AuditAnswer]:
+    """What left the context so far: rules, decisions, errors, names, figures; which are only in the archive."""
+    service, session = await session_of(ctx, session_id)
+    found = await service.audit_loss(session)
+    told = ", ".join(f"{kind.in_context} of {kind.left} {kind.kind}" for kind in found.kinds)
+    return answer(ctx, as_json(found), f"Of what left, the context still holds {told}")
+
+
 def _names(parameter: str, given: Any, read: Callable[[str], T]) -> tuple[T, ...]:  # noqa: ANN401 - JSON
     """The entries of a list of texts, or of a text with commas. Raises CallerError `bad_list`."""
     items = _items(given)
@@ -218,4 +228,5 @@ SESSION_TOOLS = (
     ToolFacts(snip_messages, "Snip messages", "full"),
     ToolFacts(apply_plan, "Carry out a plan", "full"),
     ToolFacts(extract_session_memory, "Extract the session memory", "full"),
+    ToolFacts(audit_loss, "Audit what left", "full", reads_only=True),
 )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mcp_compact.compaction.extract import Material, extract
+from mcp_compact.compaction.extract import Material
+from mcp_compact.compaction.notes import updated_memory
 from mcp_compact.compaction.policy import MemoryPolicy
 from mcp_compact.compaction.session_memory import summaries_of
 from mcp_compact.compaction.snapshot import Reach, Snapshot
 from mcp_compact.messages.ids import MessageUuid
-from mcp_compact.messages.memory_document import is_empty, parse
+from mcp_compact.messages.memory_document import is_empty
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.weights import CountUnits
 
@@ -35,8 +36,6 @@ def memory_text(snapshot: Snapshot, records: Sequence[Record], limits: MemoryPol
     summaries = summaries_of(snapshot)
     if not records and not summaries:
         return None
-    memory = snapshot.memory
-    previous = parse(memory.text) if memory is not None and not is_empty(memory.text) else None
-    material = Material(tuple(records), previous=previous, summaries=summaries)
+    material = Material(tuple(records), summaries=summaries)
     units, section = snapshot.family.units(limits.total_tokens), snapshot.family.units(limits.section_tokens)
-    return extract(material, units, section, count).render()
+    return updated_memory(snapshot.memory, material, units, section, count).render()

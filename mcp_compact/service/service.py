@@ -13,6 +13,7 @@ from mcp_compact.ports.bindings import Bound
 from mcp_compact.ports.store import SearchQuery, SessionFacts
 from mcp_compact.service import (
     appending,
+    auditing,
     clearing,
     compacting,
     extracting,
@@ -48,6 +49,7 @@ from mcp_compact.service.results import (
 from mcp_compact.service.resume import NewContext
 from mcp_compact.service.session_results import (
     BoundariesPage,
+    LossAudit,
     SessionDeleted,
     SessionForked,
     SessionMade,
@@ -165,6 +167,10 @@ class Service:
     async def pins(self, session_id: str) -> PinResult:
         """The pins in force."""
         return await pins.list_pins(self.deps, session_key(self.namespace, session_id))
+
+    async def audit_loss(self, session_id: str) -> LossAudit:
+        """What left the context, by kind: how much of it still stands there, and what only the archive holds."""
+        return await auditing.audit_loss(self.deps, session_key(self.namespace, session_id))
 
     async def extract_memory(self, session_id: str) -> MemoryResult:
         """Bring the session memory up to date by the extractor, without a compaction."""

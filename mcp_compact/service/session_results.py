@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mcp_compact.compaction.loss import KindLoss
 from mcp_compact.service.results import SessionLine
 
 
@@ -112,3 +113,14 @@ class SnipResult:
     """Why nothing left: `nothing_to_snip` or `base_changed`."""
     detail: str = ""
     warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LossAudit:
+    """What left the context, by kind: standing instructions, decisions, errors, names, figures."""
+
+    session_id: str
+    messages_left: int
+    """Messages that are only in the archive."""
+    kinds: tuple[KindLoss, ...]
+    next: str = ""

@@ -141,3 +141,15 @@ async def test_the_limits_of_the_settings_hold(tmp_path: Path) -> None:
         await service.append_messages(conversation(), "s")
         memory = await service.extract_memory("s")
         assert 0 < memory.tokens <= 400
+
+
+async def test_notes_of_the_agent_are_carried_on_whole(tmp_path: Path) -> None:
+    notes = "# Notes\n\n## Worklog\nThe port is half done and nobody knows why it works.\n\n## My own\nplain words"
+    async with opened(tmp_path) as service:
+        await service.append_messages(conversation(3), "s")
+        await service.update_memory("s", notes)
+        await service.append_messages([{"role": "user", "content": "Always run make check."}], "s")
+        memory = await service.extract_memory("s")
+        assert "The port is half done and nobody knows why it works." in memory.content
+        assert "## My own\nplain words" in memory.content
+        assert "Always run make check." in memory.content
