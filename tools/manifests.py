@@ -102,7 +102,8 @@ def mcpb(described: Server | None = None) -> dict[str, Any]:
 def gemini_extension() -> dict[str, Any]:
     """The extension for Gemini CLI: nothing but the server."""
     about = server()
-    entry = client_named("gemini-cli").entry(about)
+    client = client_named("gemini-cli")
+    entry = client.entry(server(client.profile))
     return {
         "name": about.name,
         "version": about.version,

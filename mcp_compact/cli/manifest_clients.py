@@ -17,6 +17,9 @@ from mcp_compact.errors import CallerError
 Entry = dict[str, Any]
 JSON, TOML, YAML = "json", "toml", "yaml"
 SERVERS = ("mcpServers", NAME)
+HANDED_ON = ("MCP_COMPACT_DB", "MCP_COMPACT_ROOTS", "MCP_COMPACT_SCOPE", "XDG_DATA_HOME")
+AGENT = "agent"
+"""The tools for clients whose conversations come into the archive by themselves: by hooks, the server or `watch`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,8 @@ class Client:
     head: Mapping[str, Any] = field(default_factory=dict)
     """What a whole file of it begins with."""
     profile: str = PROFILE
+    others: tuple[str, ...] = ()
+    """Other names of its own file, used where one is there."""
     remote: str = ""
     """What to do instead, where its file takes no server on a network."""
 
@@ -71,7 +76,8 @@ class Client:
                     "no_project_file", f"{self.title} has no file for one folder.", "Leave --project out."
                 )
             return Path.cwd() / self.project
-        return self.folder() / self.file
+        folder = self.folder()
+        return next((folder / name for name in self.others if (folder / name).exists()), folder / self.file)
 
 
 # ---------------------------------------------------------------- forms of entries
@@ -100,6 +106,8 @@ def _codex(server: Server) -> Entry:
             "args": list(server.args),
             "startup_timeout_sec": server.start_s,
             "tool_timeout_sec": server.call_s,
+            # It starts servers with few of its variables; without these ours would work on another archive.
+            "env_vars": list(HANDED_ON),
         },
         "env",
         dict(server.env),
@@ -210,6 +218,10 @@ def _below_home(name: str) -> Callable[[], Path]:
     return lambda: home() / name
 
 
+def _gemini_folder() -> Path:
+    return Path(value_of("GEMINI_CLI_HOME") or home()).expanduser() / ".gemini"
+
+
 CLIENTS: tuple[Client, ...] = (
     Client(
         "claude-desktop", "Claude Desktop", "claude_desktop_config.json", _plain, folder=_application("Claude"),
@@ -217,7 +229,7 @@ CLIENTS: tuple[Client, ...] = (
     ),
     Client(
         "claude-code", "Claude Code", ".mcp.json", _typed, _typed_remote("${%s}"), project=".mcp.json",
-        variable="${%s}", profile="agent",
+        variable="${%s}", profile=AGENT,
     ),
     Client(
         "vscode", "VS Code", "mcp.json", _typed, _typed_remote("${env:%s}"), ("servers", NAME),
@@ -229,15 +241,16 @@ CLIENTS: tuple[Client, ...] = (
     ),
     Client(
         "codex", "Codex", "config.toml", _codex, _codex_remote, ("mcp_servers", NAME), TOML, codex_home,
-        ".codex/config.toml", variable="%s",
+        ".codex/config.toml", variable="%s", profile=AGENT,
     ),
     Client(
-        "gemini-cli", "Gemini CLI", "settings.json", _gemini, _gemini_remote, folder=_below_home(".gemini"),
-        project=".gemini/settings.json", variable="${%s}",
+        "gemini-cli", "Gemini CLI", "settings.json", _gemini, _gemini_remote, folder=_gemini_folder,
+        project=".gemini/settings.json", variable="${%s}", profile=AGENT,
     ),
     Client(
         "opencode", "opencode", "opencode.json", _opencode, _opencode_remote, ("mcp", NAME), folder=_tool("opencode"),
         project="opencode.json", variable="{env:%s}", head={"$schema": "https://opencode.ai/config.json"},
+        profile=AGENT, others=("opencode.jsonc",),
     ),
     Client(
         "goose", "Goose", "config.yaml", _goose, _goose_remote, ("extensions", NAME), YAML,

@@ -182,6 +182,14 @@ def test_bytes_that_are_no_text_are_refused(manifest, home):
     assert path.read_bytes() == b'{"a": "\xff"}'
 
 
+def test_a_settings_file_of_another_name_is_used_where_it_is_there(manifest, home):
+    path = home / ".config" / "opencode" / "opencode.jsonc"
+    path.parent.mkdir(parents=True)
+    path.write_text("{ // mine\n}\n")
+    assert manifest("opencode", "--write", "--json").json["file"] == str(path)
+    assert "// mine" in path.read_text()
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows makes links for administrators only")
 def test_a_linked_file_stays_a_link(manifest, home):
     real = home / "dotfiles.json"
