@@ -1,4 +1,4 @@
-"""The command `mcp-compact`, also as `python -m mcp_compact`. A client's hook goes its own, short way."""
+"""The command `mcp-compact`, also as `python -m mcp_compact`. Hooks and the status line go a short way of their own."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ def main() -> int:
         from mcp_compact.hook import main as hook
 
         return hook(sys.argv[2:])
+    if sys.argv[1:] == ["statusline"]:
+        from mcp_compact.cli.statusline import run
+
+        return run()
     from mcp_compact.cli.main import main as command
 
     return command()

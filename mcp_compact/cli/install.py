@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from mcp_compact.cli import install_claude
 from mcp_compact.cli.install_check import Check, client_check, hook_check, server_check
-from mcp_compact.cli.install_entries import Wanted
+from mcp_compact.cli.install_entries import Entries, JsonEntry, TomlBlock, Wanted
 from mcp_compact.cli.install_files import Change, changes_back, changes_for, install, uninstall
 from mcp_compact.cli.install_others import OTHERS, SERVE
 from mcp_compact.cli.install_program import this_program
@@ -128,10 +129,24 @@ def _show(plan: Plan, screen: Terminal) -> None:
         sign, code = MARKS[change.what]
         only = f" (only {', '.join(change.entries)})" if change.entries else ""
         note = f": {change.note}" if change.note else ""
-        line = f"  {screen.paint(sign, code)} {change.what:<7} {shown(str(change.path))}{only}{note}"
-        print(line)
+        print(f"  {screen.paint(sign, code)} {change.what:<7} {shown(str(change.path))}{only}{note}")
+        for text in _entry_lines(plan, change) if change.what != "same" else ():
+            print(f"      {text}")
     for note in plan.notes:
         print(f"  {note}")
+
+
+def _entry_lines(plan: Plan, change: Change) -> Iterator[str]:
+    """Our entries in a file of somebody else, as they will stand there."""
+    for item in plan.wanted:
+        for entry in item.entries if isinstance(item, Entries) and item.path == change.path else ():
+            match entry:
+                case JsonEntry(value=value, previous=previous):
+                    yield f"{entry.name}: {shown(json.dumps(value, ensure_ascii=False))}"
+                    if previous is not None:
+                        yield f"instead of: {shown(json.dumps(previous, ensure_ascii=False))}"
+                case TomlBlock(block=block):
+                    yield from (shown(line) for line in block.splitlines() if line)
 
 
 def _say_installed(plan: Plan, *, dry_run: bool) -> None:

@@ -6,13 +6,10 @@ a client shows nothing of one that fails.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sqlite3
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
 from mcp_compact.adapters.sqlite.hook_rows import last_compaction, open_known, rules_kept
 from mcp_compact.cli.text import age, count, tokens
@@ -26,12 +23,13 @@ MOST_INPUT = 4_000_000
 YELLOW, RED = "33", "31"
 
 
-@dataclass(frozen=True, slots=True)
 class Level:
-    """How full the context is, in tokens; None where the client does not say."""
+    """How full the context is, in tokens; None where the client does not say. A dataclass would double the cost."""
 
-    used: int | None = None
-    window: int | None = None
+    __slots__ = ("used", "window")
+
+    def __init__(self, used: int | None = None, window: int | None = None) -> None:
+        self.used, self.window = used, window
 
     @property
     def code(self) -> str:
@@ -51,7 +49,7 @@ class Level:
         return f"context {100 * self.used // self.window}% of {tokens(self.window).replace('.0', '')}"
 
 
-def run(_: argparse.Namespace) -> int:
+def run(_: object = None) -> int:
     """Print the line. Never fails."""
     from mcp_compact.cli.environment import wants_colours
 
@@ -62,7 +60,7 @@ def run(_: argparse.Namespace) -> int:
     return 0
 
 
-def _said() -> Mapping[str, Any]:
+def _said() -> Mapping[str, object]:
     """What the client says; empty where it is no JSON object."""
     if sys.stdin.isatty():
         return {}
@@ -73,7 +71,7 @@ def _said() -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _level(said: Mapping[str, Any]) -> Level:
+def _level(said: Mapping[str, object]) -> Level:
     """The tokens of the last request, as the provider counted them: the best that a client has."""
     context = said.get("context_window")
     if not isinstance(context, dict):
@@ -88,7 +86,7 @@ def _number(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def _kept(said: Mapping[str, Any]) -> list[str]:
+def _kept(said: Mapping[str, object]) -> list[str]:
     """What the archive says of the session; that it says nothing is said too."""
     session, cwd = said.get("session_id"), said.get("cwd")
     try:
