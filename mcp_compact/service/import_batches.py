@@ -170,9 +170,7 @@ def uncollected() -> Iterator[None]:
 def batches(work: ImportWork, pieces: Iterable[bytes]) -> Iterator[ReadBatch]:
     """Batches of parsed records. An unfinished last line is read too, but not counted as done."""
     if work.format != CLAUDE_CODE:
-        parsed = tuple(work.reader.read(read_lines(pieces)))
-        if parsed:
-            yield ReadBatch(parsed, work.total_bytes, 1, "")
+        yield from _as_read(work, pieces)
         return
     lines = read_lines(pieces, work.line, work.offset)
     pending: list[Parsed] = []
@@ -188,6 +186,27 @@ def batches(work: ImportWork, pieces: Iterable[bytes]) -> Iterator[ReadBatch]:
             yield from _unfinished(work, torn, done, line_number)
     if pending:
         yield _taken(work, pending, done, line_number)
+
+
+def _as_read(work: ImportWork, pieces: Iterable[bytes]) -> Iterator[ReadBatch]:
+    """Batches of a file that is read whole each time, made as its reader hands out records."""
+    pending: list[Parsed] = []
+    held = done = 0
+
+    def counted() -> Iterator[bytes]:
+        nonlocal done
+        for piece in pieces:
+            done += len(piece)
+            yield piece
+
+    for parsed in work.reader.read(read_lines(counted())):
+        pending.append(parsed)
+        held += len(parsed.record.body)
+        if (len(pending) >= BATCH_LINES or held >= BATCH_BYTES) and not _awaits_summary(pending):
+            yield ReadBatch(tuple(pending), done, 1, "")
+            pending, held = [], 0
+    if pending:
+        yield ReadBatch(tuple(pending), work.total_bytes, 1, "")
 
 
 def ready(work: ImportWork, namespace: str, stem: str, read: ReadBatch) -> list[ReadBatch]:

@@ -83,7 +83,7 @@ class GeminiCliReader(TranslatedReader):
             made_call = made(
                 "assistant", [call(call_id, each.get("name"), each.get("args"))], id=own, model=raw.get("model")
             )
-            yield Entry("call", {"of": own, "call": asked}, made_call, f"{own}:{id}" if own else None, at=at)
+            yield Entry("call", {"of": own, "call": asked}, made_call, f"{own}:{call_id}" if own else None, at=at)
         for number, each in enumerate(calls, 1):
             call_id = text_of(each, "id") or f"{own or self._ordinal}-call-{number}"
             if each.get("result") is None and each.get("status") not in FAILED:
@@ -94,7 +94,7 @@ class GeminiCliReader(TranslatedReader):
                 "result",
                 {"of": own, "result": given},
                 made("user", [answer]),
-                f"{own}:{id}:result" if own else None,
+                f"{own}:{call_id}:result" if own else None,
                 at=each.get("timestamp") or at,
             )
 
@@ -121,7 +121,9 @@ def part_block(part: Mapping[str, Any]) -> dict[str, Any] | None:
         return text(part["text"])
     inline = object_of(part, "inlineData", "inline_data")
     if inline:
-        return image(inline.get("mimeType") or inline.get("mime_type"), inline.get("data"))
+        data = as_text(inline.get("data")).replace("-", "+").replace("_", "/")
+        # Google's libraries write base64 as addresses do.
+        return image(inline.get("mimeType") or inline.get("mime_type"), data)
     address = text_of(object_of(part, "fileData", "file_data"), "fileUri", "file_uri")
     return image_at(address) if address else None
 

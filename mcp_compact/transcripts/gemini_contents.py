@@ -69,7 +69,7 @@ class GeminiContentsReader(TranslatedReader):
             found = [text(part)] if isinstance(part, str) else self._blocks(part, number)
             blocks += found or []
             if found is None:
-                names = sorted(part) if isinstance(part, Mapping) else []
+                names = sorted(key for key in part if part[key] is not None) if isinstance(part, Mapping) else []
                 unknown.append(PART + (names[0][:60] if names else UNNAMED))
         yield Entry(role, raw, made(own, blocks), body=body, unknown=tuple(unknown))
 
@@ -77,6 +77,10 @@ class GeminiContentsReader(TranslatedReader):
         """The blocks of a part; None where it is not understood. Thoughts are none that are sent back."""
         if not isinstance(part, Mapping):
             return None
+        # Libraries write every field of a part, most of them empty.
+        part = {key: value for key, value in part.items() if value is not None}
+        if not part:
+            return []
         if part.get("thought") is True or (set(part) <= {"thoughtSignature", "thought_signature", "thought"} and part):
             return []
         asked, given = (

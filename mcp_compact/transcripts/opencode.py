@@ -94,7 +94,7 @@ class OpencodeReader(TranslatedReader):
         for part in tools:
             call_id, state = str(part["callID"]), object_of(part, "state")
             asked = made("assistant", [call(call_id, part.get("tool"), state.get("input"))], id=own, model=model)
-            of = uuid_of(part.get("id")) or (f"{own}:{id}" if own else None)
+            of = uuid_of(part.get("id")) or (f"{own}:{call_id}" if own else None)
             yield Entry("tool", {"of": own, "part": _without_outcome(part)}, asked, of, at=at)
         for part in tools:
             yield from _outcome(part, own)
@@ -121,7 +121,7 @@ def _outcome(part: Mapping[str, Any], own: str | None) -> Iterator[Entry]:
         content, media = CLEARED_RESULT, []
     given = result(call_id, [*texts(content), *media] if media else content, failed=failed)
     of = uuid_of(part.get("id"))
-    uuid = f"{of}:result" if of else (f"{own}:{id}:result" if own else None)
+    uuid = f"{of}:result" if of else (f"{own}:{call_id}:result" if own else None)
     raw = {"of": own, "callID": call_id, "state": {key: item for key, item in state.items() if key != "input"}}
     yield Entry("result", raw, made("user", [given]), uuid, at=time.get("end"))
 

@@ -35,7 +35,7 @@ class OpenHandsReader(TranslatedReader):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - a reader's own
         super().__init__(*arguments, **named)
-        self._calls: dict[object, str] = {}
+        self._calls: dict[int, str] = {}
         """The call that each action made, by the action's id."""
         self._answers: set[str] = set()
         self._kept: dict[int, str] = {}
@@ -87,10 +87,11 @@ class OpenHandsReader(TranslatedReader):
         if kind in ("finish", "reject"):
             last = text_of(arguments, "final_thought") or text_of(raw, "message") or spoken
             return replace(answer, content=last, blocks=made("assistant", last).blocks), False
-        if source == "user":
+        if source == "user" or not kind:
             return None, False
         call_id, name, given = self._call_of(raw, kind, arguments)
-        self._calls[raw.get("id")] = call_id
+        if (number := count_of(raw, "id")) is not None:
+            self._calls[number] = call_id
         content = [*texts(spoken or text_of(arguments, "thought")), call(call_id, name, given)]
         return replace(answer, content=content, blocks=made("assistant", content).blocks), False
 
@@ -123,7 +124,9 @@ class OpenHandsReader(TranslatedReader):
     # ------------------------------------------------------------ what came of it
 
     def _observation(self, raw: Mapping[str, Any], kind: str) -> tuple[Message | None, bool]:
-        call_id = text_of(object_of(raw, "tool_call_metadata"), "tool_call_id") or self._calls.get(raw.get("cause"))
+        call_id = text_of(object_of(raw, "tool_call_metadata"), "tool_call_id")
+        if call_id is None and (cause := count_of(raw, "cause")) is not None:
+            call_id = self._calls.get(cause)
         given = as_text(raw.get("content")) or text_of(raw, "message") or ""
         if call_id is not None:
             failed = kind == "error" or raw.get("success") is False

@@ -12,20 +12,25 @@ from typing import Any
 from mcp_compact.messages.message import Message
 from mcp_compact.transcripts.codex_items import message_of
 from mcp_compact.transcripts.fields import object_of, text_of, uuid_of
-from mcp_compact.transcripts.pieces import as_text, call, each_object, made, result, text, usage_of
+from mcp_compact.transcripts.pieces import as_text, call, each_object, image_at, made, result, text, usage_of
 from mcp_compact.transcripts.translated import HEADER, Entry, TranslatedReader
 
 SILENT = frozenset(
-    ("reasoning", "compaction", "compaction_summary", "item_reference", "web_search_call", "file_search_call",
+    ("reasoning", "compaction", "compaction_summary", "compaction_trigger", "item_reference", "web_search_call",
      "image_generation_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "tool_search_call",
-     "tool_search_output", "computer_call", "code_interpreter_call")
+     "tool_search_output", "additional_tools", "program", "program_output", "configuration_update")
 )  # fmt: skip
 """Items that no other provider can be sent; counted by their type, kept as they are."""
 OWN_CALLS = (
     ("shell_call", "shell_call_output", "shell"),
+    ("computer_call", "computer_call_output", "computer"),
     ("apply_patch_call", "apply_patch_call_output", "apply_patch"),
 )
 """Calls of the provider's own tools that the caller answers: the call, its output, the tool's name."""
+
+
+ANSWERED = {"mcp_call": ("output",), "file_search_call": ("results",), "code_interpreter_call": ("outputs",)}
+"""Calls that hold what they gave, and where. Where the caller asked for no results, a call has none."""
 
 
 class ResponsesReader(TranslatedReader):
@@ -69,10 +74,14 @@ class ResponsesReader(TranslatedReader):
         """The record of an item."""
         kind = text_of(raw, "type") or ("message" if "role" in raw else "")
         own = uuid_of(raw.get("id"))
-        if kind == "mcp_call" and own:
-            yield from _mcp(raw, own, body)
+        if kind in ANSWERED and own:
+            yield from _answered(raw, kind, own, body)
             return
-        message = message_of(raw) or _own_call(raw, kind)
+        item = raw
+        if kind == "local_shell_call_output" and not text_of(raw, "call_id"):
+            # This one item is paired by its id.
+            item = {**raw, "call_id": own}
+        message = message_of(item) or _own_call(raw, kind)
         unknown = () if message is not None or kind in SILENT else (kind or "(none)",)
         yield Entry(kind, raw, message, own, body=body, unknown=unknown)
 
@@ -83,14 +92,20 @@ def _items(asked: object) -> list[Any]:
     return asked if isinstance(asked, list) else []
 
 
-def _mcp(raw: Mapping[str, Any], own: str, body: bytes | None) -> Iterator[Entry]:
+def _answered(raw: Mapping[str, Any], kind: str, own: str, body: bytes | None) -> Iterator[Entry]:
     """A call that the provider made and answered itself: two records of one item."""
-    name = "__".join(filter(None, ("mcp", text_of(raw, "server_label"), text_of(raw, "name"))))
-    asked = {key: value for key, value in raw.items() if key not in ("output", "error")}
-    yield Entry("mcp_call", raw, made("assistant", [call(own, name, asked.get("arguments"))]), own, body=body)
+    if kind == "mcp_call":
+        name = "__".join(filter(None, ("mcp", text_of(raw, "server_label"), text_of(raw, "name"))))
+        asked: object = raw.get("arguments")
+    else:
+        name = kind.removesuffix("_call")
+        asked = {key: raw[key] for key in ("queries", "code") if key in raw}
+    yield Entry(kind, raw, made("assistant", [call(own, name, asked)]), own, body=body)
     error = raw.get("error")
-    given = result(own, as_text(raw.get("output") if error is None else error), failed=error is not None)
-    yield Entry("mcp_result", {"of": own, "result": given}, made("user", [given]), f"{own}:result")
+    outcome = error if error is not None else next((raw[key] for key in ANSWERED[kind] if raw.get(key)), None)
+    if outcome is not None:
+        given = result(own, as_text(outcome), failed=error is not None)
+        yield Entry("result", {"of": own, "result": given}, made("user", [given]), f"{own}:result")
 
 
 def _own_call(raw: Mapping[str, Any], kind: str) -> Message | None:
@@ -100,7 +115,14 @@ def _own_call(raw: Mapping[str, Any], kind: str) -> Message | None:
             return made("assistant", [call(call_id, name, raw.get("action") or raw.get("operation") or {})])
         if kind == answered and call_id:
             given = raw.get("output")
-            parts = [as_text(part.get("stdout")) + as_text(part.get("stderr")) for part in each_object(given)]
-            content = [text(part) for part in parts if part] or as_text(given)
-            return made("user", [result(call_id, content, failed=raw.get("status") == "failed")])
+            return made("user", [result(call_id, _given(given), failed=raw.get("status") == "failed")])
     return None
+
+
+def _given(given: object) -> str | list[Any]:
+    """What a shell wrote, a screenshot, or any other value."""
+    address = text_of(given, "image_url") if isinstance(given, Mapping) else None
+    if address:
+        return [image_at(address)]
+    parts = [as_text(part.get("stdout")) + as_text(part.get("stderr")) for part in each_object(given)]
+    return [text(part) for part in parts if part] or as_text(given)
