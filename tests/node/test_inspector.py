@@ -23,6 +23,8 @@ KINDS = {
     "sse": ("--transport", "sse"),
 }
 TOOL_FAILED = 5
+PATIENCE_MS = "120000"
+"""For the start of the server on a busy machine."""
 CORE = {name for name, profile, _ in tool_rows() if profile != "full"}
 
 
@@ -56,6 +58,8 @@ def inspect(
         era,
         "--format",
         "json",
+        "--connect-timeout",
+        PATIENCE_MS,
         *words,
         folder=target.folder,
         env=env,
@@ -88,7 +92,7 @@ def test_a_token_opens_the_server_and_without_one_nothing_is_listed(tmp_path):
     with web(tmp_path, "--transport", "http") as server:
         there = Target((server.url,), tmp_path)
         opened = inspect(there, "auto", "--method", "tools/list", "--header", f"Authorization: Bearer {token}")
-        assert opened.returncode == 0, opened.stderr
+        assert opened.returncode == 0, (opened.stderr, server.stderr.decode())
         assert "compact_session" in opened.stdout
         shut = inspect(there, "auto", "--method", "tools/list")
         assert shut.returncode != 0
