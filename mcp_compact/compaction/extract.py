@@ -26,6 +26,7 @@ from mcp_compact.compaction.extract_score import gather, glued, worth
 from mcp_compact.compaction.extract_tasks import task_lines, tasks
 from mcp_compact.compaction.fitting import fit
 from mcp_compact.messages.ids import ToolUseId
+from mcp_compact.messages.masking import masked, without_private_keys
 from mcp_compact.messages.memory_document import DEFAULT_TITLE, MemoryDocument
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.weights import CountUnits
@@ -70,7 +71,7 @@ def extract(material: Material, budget_units: int, section_units: int | None, co
     """
     earlier = user_words_of(material.previous)
     said = [*earlier, *(w for r in material.records if (w := users_words(r)))]
-    told = requests(said)
+    told = requests([without_private_keys(words) for words in said])
     material = replace(material, records=without_revoked(material.records, earlier))
     limit = budget_units if section_units is None else min(budget_units, section_units)
     words = Words(
@@ -85,7 +86,7 @@ def extract(material: Material, budget_units: int, section_units: int | None, co
         for _ in range(1 + len(chosen) // 50):
             chosen.popitem()
         made = document(words, own, chosen, state)
-    return fit(made, budget_units, section_units, count)
+    return fit(_masked(made), budget_units, section_units, count)
 
 
 def tail_share(live_tokens: int, target_tokens: int) -> float:
@@ -99,6 +100,12 @@ def tail_share(live_tokens: int, target_tokens: int) -> float:
     times = live_tokens / target_tokens
     missing = max(0.0, (WIDE_BELOW - times) / (WIDE_BELOW - 1))
     return NARROW_TAIL + (WIDE_TAIL - NARROW_TAIL) * missing
+
+
+def _masked(made: MemoryDocument) -> MemoryDocument:
+    """The document without keys and tokens, line by line: a begun key must not take the lines of others with it."""
+    sections = [replace(section, body="\n".join(map(masked, section.body.splitlines()))) for section in made.sections]
+    return MemoryDocument(masked(made.title), tuple(sections))
 
 
 def _chosen(

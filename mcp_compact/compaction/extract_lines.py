@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mcp_compact.compaction.identifiers import identifiers
+from mcp_compact.messages.masking import without_private_keys
 
 FEW_WORDS = 6
 """A line with fewer words says nothing by itself: it is read on into the next ones."""
@@ -54,7 +55,9 @@ class Splitter:
 
     def lines(self, text: str) -> tuple[Line, ...]:
         """Lines that are not blank, old order."""
-        return tuple(line for raw in text.splitlines()[:MAX_LINES] for line in self._of(raw))
+        # A private key goes over many lines, and none of them tells by itself what it is.
+        own = without_private_keys(text)
+        return tuple(line for raw in own.splitlines()[:MAX_LINES] for line in self._of(raw))
 
     def line(self, text: str) -> Line:
         """One line as it is."""

@@ -68,13 +68,18 @@ def masked(text: str) -> str:
     """The text with each key, token or password in it replaced by `[masked]`; twice is once."""
     if _ANY.search(text) is None:
         return text
-    out = _PRIVATE_KEY.sub(rf"\1 {MASK} \2", text) if "PRIVATE KEY" in text else text
+    out = without_private_keys(text)
     out = _PROVIDER.sub(MASK, out)
     out = _ADDRESS.sub(_of_address, out) if "://" in out else out
     out = _HEADER.sub(_of_header, out)
     out = _ASSIGNED.sub(_of_assignment, out)
     out = _FLAG.sub(_of_flag, out)
     return _SPOKEN.sub(_of_sentence, out)
+
+
+def without_private_keys(text: str) -> str:
+    """The text with the body of each private key masked: all that goes over several lines."""
+    return _PRIVATE_KEY.sub(rf"\1 {MASK} \2", text) if "PRIVATE KEY" in text else text
 
 
 def _of_address(match: re.Match[str]) -> str:

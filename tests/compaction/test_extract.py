@@ -296,3 +296,24 @@ def test_lines_of_a_result_that_was_cleared_in_the_tail_may_be_quoted() -> None:
     whole = extract(Material(tuple(records[:5]), tuple(records[5:])), 2_000_000, None, count).render()
     gone = extract(Material(tuple(records[:5]), tuple(records[5:]), cleared=calls), 2_000_000, None, count).render()
     assert len(gone) > len(whole)
+
+
+def test_keys_reach_no_memory_whatever_they_stand_in():
+    key = "ghp_" + "a1B2" * 9
+    body = [f"MIIEpAIBAAKCAQEA{n}vVQ9d4x8kq1JmRrT0sYh7LwZ2uEo" for n in range(6)]
+    pem = "\n".join(["-----BEGIN PRIVATE KEY-----", *body, "-----END PRIVATE KEY-----", "the key file ends here"])
+    records = [
+        user(f"Deploy to staging-eu-7 with the token {key}. Never print it."),
+        *calls(
+            "Bash", {"command": f"curl -H 'Authorization: Bearer {key}' https://staging-eu-7/deploy"}, f"used {key}"
+        ),
+        *calls("Read", {"file_path": "/home/dev/shop/id.pem"}, pem, number=1),
+        *calls("TodoWrite", {"todos": [{"content": f"rotate {key} next week", "status": "pending"}]}, "ok", number=2),
+        says(f"The deploy with {key} went through."),
+    ]
+    previous = parse(f"# Memory\n\n## Worklog\n- an older note of {key}\n")
+    text = extract(Material(tuple(records), previous=previous), 4_000_000, None, count).render()
+    assert "staging-eu-7" in text
+    assert "[masked]" in text
+    assert key not in text
+    assert not any(line in text for line in body)
