@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple, TypeAlias
@@ -58,18 +58,9 @@ class _Walked(NamedTuple):
     """Where a record and its results stand among the texts of the batch, and what would stand in their place."""
 
     whole: _Span
-    results: tuple[tuple[_Span, str], ...] = ()
-    calls: tuple[tuple[int, object], ...] = ()
+    results: Sequence[tuple[_Span, str]]
+    calls: Sequence[tuple[int, object]]
     """Of each call the place of its input among the texts, and the input."""
-
-    @property
-    def marks(self) -> Iterator[str]:
-        """The texts that clearings in it would leave."""
-        yield from (text for _, text in self.results)
-        if self.calls:
-            yield CLEARED_INPUT_TEXT
-        if self.whole[1].media > self.whole[0].media:
-            yield from CLEARED_MEDIA.values()
 
 
 class _Units:
@@ -79,23 +70,25 @@ class _Units:
         self._sums = list(accumulate(counted, initial=0))
 
     def of(self, span: _Span) -> int:
-        start, end = span
-        return self._sums[end.texts] - self._sums[start.texts] + end.units - start.units
+        (first, before, _, _), (last, after, _, _) = span
+        return self._sums[last] - self._sums[first] + after - before
 
     def at(self, place: int) -> int:
         return self._sums[place + 1] - self._sums[place]
 
     def weight(self, span: _Span, messages: int = 0) -> Weight:
-        start, end = span
-        return Weight(self.of(span), end.results - start.results, end.media - start.media, messages)
+        (first, before, results, media), (last, after, more_results, more_media) = span
+        units = self._sums[last] - self._sums[first] + after - before
+        return Weight(units, more_results - results, more_media - media, messages)
 
 
 def weigh_records(records: Sequence[Record], exact: CountUnits | None, cleared: ClearedText) -> list[Weighed]:
     """The weights of some records; what is no message weighs nothing. `exact` counts all texts at once."""
     found = Countable()
-    walked = [_walk(record, found, cleared) if record.is_message else None for record in records]
     # Most results would leave the same text behind.
-    marks = list(dict.fromkeys(text for one in walked if one is not None for text in one.marks))
+    left_behind: dict[str, None] = {}
+    walked = [_walk(record, found, cleared, left_behind) if record.is_message else None for record in records]
+    marks = list(left_behind)
     texts = found.texts + marks
     estimates = estimate_all(texts)
     counts = exact(texts) if exact else estimates
@@ -107,7 +100,8 @@ def weigh_records(records: Sequence[Record], exact: CountUnits | None, cleared: 
     ]
 
 
-def _walk(record: Record, found: Countable, cleared: ClearedText) -> _Walked:
+def _walk(record: Record, found: Countable, cleared: ClearedText, left_behind: dict[str, None]) -> _Walked:
+    """Go on with the texts of a record; `left_behind` takes the texts that clearings in it would leave."""
     start = end = found.mark()
     results: list[tuple[_Span, str]] = []
     calls: list[tuple[int, object]] = []
@@ -117,11 +111,17 @@ def _walk(record: Record, found: Countable, cleared: ClearedText) -> _Walked:
         end = found.mark()
         if isinstance(block, ToolResultBlock):
             if not block.server:
-                results.append(((before, end), cleared.result(block)))
+                text = cleared.result(block)
+                left_behind[text] = None
+                results.append(((before, end), text))
         elif isinstance(block, ToolUseBlock) and not block.server:
             # The name comes first, the input last.
-            calls.append((end.texts - 1, block.input))
-    return _Walked((start, end), tuple(results), tuple(calls))
+            calls.append((end[0] - 1, block.input))
+    if calls:
+        left_behind[CLEARED_INPUT_TEXT] = None
+    if end[-1] > start[-1]:
+        left_behind.update(dict.fromkeys(CLEARED_MEDIA.values()))
+    return _Walked((start, end), results, calls)
 
 
 def _weighed(
@@ -137,8 +137,8 @@ def _weighed(
     return Weighed(
         estimate,
         counted.of(own.whole) if counted else None,
-        tuple([best.weight(span) for span, _ in own.results]),
-        tuple([left[text] for _, text in own.results]),
+        tuple([best.weight(span) for span, _ in own.results]) if own.results else (),
+        tuple([left[text] for _, text in own.results]) if own.results else (),
         tuple(_media(record, left)) if estimate.media else (),
         tuple([_input(texts[at], best.at(at), given, left) for at, given in own.calls]) if own.calls else (),
     )
@@ -148,13 +148,19 @@ def _input(text: str, units: int, given: object, left: dict[str, Weight]) -> Inp
     """Facts of an input by its JSON, which the counter had to write anyway."""
     if text == CLEARED_INPUT_TEXT:
         return NO_INPUT
-    digest = body_hash(text.encode("utf-8", "surrogatepass"))
-    return InputFacts(digest, units - left[CLEARED_INPUT_TEXT].units, path_of(given), lines_of(given))
+    return _facts_of(given, text, units - left[CLEARED_INPUT_TEXT].units)
 
 
 def cleared_input(given: object) -> InputFacts:
     """Facts of an input whose weight is gone already."""
-    return InputFacts(body_hash(json_text(given).encode("utf-8", "surrogatepass")), 0, path_of(given), lines_of(given))
+    return _facts_of(given, json_text(given), 0)
+
+
+def _facts_of(given: object, text: str, freed_units: int) -> InputFacts:
+    path = path_of(given)
+    digest = body_hash(text.encode("utf-8", "surrogatepass"))
+    # What names no file asks for no lines of it.
+    return InputFacts(digest, freed_units, path, lines_of(given) if path else None)
 
 
 def _media(record: Record, left: dict[str, Weight]) -> list[MediaFacts]:

@@ -35,12 +35,12 @@ class ClearedText:
 
     def result(self, block: ToolResultBlock) -> str:
         """The text of a cleared result; an error keeps its first line."""
-        lines = [CLEARED_RESULT, *filter(None, [self.hint])]
-        first = block.text.strip().split("\n", 1)[0][:ERROR_LINE_CHARS] if block.is_error else ""
+        mark = f"{CLEARED_RESULT}\n{self.hint}" if self.hint else CLEARED_RESULT
+        if not block.is_error:
+            return mark
+        first = block.text.strip().split("\n", 1)[0][:ERROR_LINE_CHARS]
         # An error without a text that was cleared before begins with the mark already.
-        if first and first != CLEARED_RESULT:
-            lines.insert(0, first)
-        return "\n".join(lines)
+        return f"{first}\n{mark}" if first and first != CLEARED_RESULT else mark
 
 
 def apply_clearings(blocks: Sequence[Block], clearings: Sequence[Clearing], text: ClearedText) -> tuple[Block, ...]:

@@ -67,17 +67,18 @@ def decode_message(raw: object, role: str = "") -> Message | None:
     """A message from its JSON; None where it is no object. The role falls back to the given one."""
     if not isinstance(raw, OBJECT):
         return None
-    content = raw.get("content")
-    own_role = raw.get("role")
-    message_id = raw.get("id")
+    get = raw.get
+    content, own_role, message_id = get("content"), get("role"), get("id")
+    model, usage, stop_reason = get("model"), get("usage"), get("stop_reason")
+    # By place: every message of every import is made here.
     return Message(
-        role=own_role if isinstance(own_role, str) else role,
-        content=content,
-        blocks=parse_content(content),
-        id=ApiMessageId(message_id) if isinstance(message_id, str) and message_id else None,
-        model=_str(raw.get("model")),
-        usage=decode_usage(raw.get("usage")),
-        stop_reason=_str(raw.get("stop_reason")),
+        own_role if isinstance(own_role, str) else role,
+        content,
+        parse_content(content),
+        ApiMessageId(message_id) if isinstance(message_id, str) and message_id else None,
+        model if isinstance(model, str) else None,
+        None if usage is None else decode_usage(usage),
+        stop_reason if isinstance(stop_reason, str) else None,
     )
 
 
@@ -85,9 +86,10 @@ def decode_usage(raw: object) -> Usage | None:
     """Usage of one request; None where nothing was counted (locally made error messages count nothing)."""
     if not isinstance(raw, OBJECT):
         return None
-    sent = _count(raw.get("input_tokens"))
-    sent += _count(raw.get("cache_creation_input_tokens")) + _count(raw.get("cache_read_input_tokens"))
-    output = _count(raw.get("output_tokens"))
+    get = raw.get
+    sent = _count(get("input_tokens"))
+    sent += _count(get("cache_creation_input_tokens")) + _count(get("cache_read_input_tokens"))
+    output = _count(get("output_tokens"))
     return Usage(sent, output) if sent or output else None
 
 
@@ -119,9 +121,6 @@ def format_time(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _str(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
 def _count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    # A bool is no count, and JSON has no other kinds of whole numbers.
+    return value if type(value) is int and value > 0 else 0

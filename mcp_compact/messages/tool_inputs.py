@@ -8,7 +8,7 @@ from mcp_compact.messages.blocks import OBJECT
 
 Lines: TypeAlias = tuple[int, int]
 """First line, and the line after the last; lines count from 1."""
-PATH_KEYS = ("file_path", "notebook_path", "path")
+PATH_KEYS = ("file_path", "notebook_path", "path", "filePath", "absolute_path", "target_file")
 RANGE_KEYS = ("offset", "limit")
 DEFAULT_LINES = 2_000
 """What a read gives that names no limit."""
@@ -20,8 +20,11 @@ def path_of(value: object) -> str:
     """The file or folder that an input names, empty where it names none."""
     if not isinstance(value, OBJECT):
         return ""
-    path = next((found for key in PATH_KEYS if isinstance(found := value.get(key), str) and found), "")
-    return path if len(path) <= MAX_PATH_CHARS else ""
+    for key in PATH_KEYS:
+        path = value.get(key)
+        if isinstance(path, str) and path:
+            return path if len(path) <= MAX_PATH_CHARS else ""
+    return ""
 
 
 def lines_of(value: object) -> Lines | None:

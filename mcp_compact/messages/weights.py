@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import ceil
-from typing import NamedTuple
+from typing import TypeAlias
 
 from mcp_compact.messages.blocks import (
     Block,
@@ -153,13 +153,11 @@ def estimate_all(texts: Sequence[str]) -> list[int]:
     return [estimate_units(text) for text in texts]
 
 
-class Mark(NamedTuple):
-    """How far a `Countable` had come: texts, and the sums beside them. Two of them bound what stands between."""
+Mark: TypeAlias = tuple[int, int, int, int]
+"""How far a `Countable` had come: number of texts, and the sums beside them: units, results, media.
 
-    texts: int
-    units: int
-    results: int
-    media: int
+Two of them bound what stands between.
+"""
 
 
 @dataclass(slots=True)
@@ -199,7 +197,7 @@ class Countable:
 
     def mark(self) -> Mark:
         """How far it has come."""
-        return Mark(len(self.texts), self.units, self.results, self.media)
+        return len(self.texts), self.units, self.results, self.media
 
 
 def countable(blocks: Sequence[Block]) -> tuple[list[str], Weight]:

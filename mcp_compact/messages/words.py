@@ -33,6 +33,7 @@ _NOT_TYPED = (
     "Read the output file to retrieve the result:",
     "Full transcript available at:",
 )
+_BEGINS_OF_THE_CLIENT = "If you need specific details"
 _OF_THE_CLIENT = re.compile(
     r"If you need specific details from before exiting plan mode \(like exact code snippets, error messages, or "
     r"content you generated\), read the full transcript at: \S+"
@@ -50,13 +51,15 @@ def users_words(record: Record) -> str:
         return ""
     if record.is_meta or record.is_summary or record.agent_id:
         return ""
-    parts = (typed(block.text) for block in record.blocks if isinstance(block, TextBlock))
-    return "\n".join(part for part in parts if part)
+    parts = [typed(block.text) for block in record.blocks if isinstance(block, TextBlock)]
+    return "\n".join([part for part in parts if part]) if parts else ""
 
 
 def typed(text: str) -> str:
     """The part of a user message's text that its user typed."""
-    own = _OF_THE_CLIENT.sub("", without_injected(text)).strip()
+    own = without_injected(text).strip()
+    if _BEGINS_OF_THE_CLIENT in own:
+        own = _OF_THE_CLIENT.sub("", own).strip()
     if own.startswith(_NOT_TYPED):
         return ""
     return own if len(own) <= PASTED_CHARS else _beside_paste(own)

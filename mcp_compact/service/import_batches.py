@@ -18,6 +18,7 @@ from mcp_compact.errors import CallerError, ServerError
 from mcp_compact.messages.message import Record
 from mcp_compact.ports.store import Appended, Batch, NativeBoundary, Prepared, SessionFacts, SessionKey, SourcePosition
 from mcp_compact.service.keys import child_id, session_key
+from mcp_compact.transcripts.kinds import BOUNDARY
 from mcp_compact.transcripts.lines import Line, read_lines
 from mcp_compact.transcripts.native import expand_preserved, native_boundary, native_clearing, summary_of
 from mcp_compact.transcripts.parsed import Parsed, Reader
@@ -321,7 +322,9 @@ def _facts(work: ImportWork, agent_id: str | None, *, parent: str | None) -> Ses
 def _boundaries(records: Sequence[Record], stored: Sequence[Record]) -> Iterator[NativeBoundary]:
     """The client's own compactions among some records."""
     for at, record in enumerate(records):
-        summary = summary_of(record, records[at + 1 :]) if record.subtype else None
+        if not record.subtype:
+            continue
+        summary = summary_of(record, records[at + 1 :]) if record.subtype == BOUNDARY else None
         if (boundary := native_boundary(record, summary)) is not None:
             kept = expand_preserved(boundary, [*stored, *records[:at]])
             service = (boundary.service,) if boundary.service else ()

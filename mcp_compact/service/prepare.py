@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from mcp_compact.compaction.findings import tool_references
 from mcp_compact.compaction.weighing import weigh_records
-from mcp_compact.messages.blocks import TextBlock
+from mcp_compact.messages.blocks import TextBlock, ToolResultBlock
 from mcp_compact.messages.clearing import ClearedText
 from mcp_compact.messages.codec import body_hash, canonical, clean
 from mcp_compact.messages.message import Record
@@ -43,11 +43,19 @@ def prepare(records: Sequence[Record], tokenizer: Tokenizer | None, *, with_cont
             media=own.media,
             inputs=own.inputs,
             instructions=instructions(record) if record.type == "user" else (),
-            tools=tool_references(record) if record.message else (),
+            tools=tool_references(record) if _may_bring_tools(record) else (),
             content_hash=content_hash(record) if with_content_hash else b"",
         )
         for record, own in zip(records, weighed, strict=True)
     ]
+
+
+def _may_bring_tools(record: Record) -> bool:
+    """Does a result of it hold more than one text? Nearly none does, and a look is cheaper than a search."""
+    for block in record.blocks:
+        if isinstance(block, ToolResultBlock) and not (len(block.parts) == 1 and isinstance(block.parts[0], TextBlock)):
+            return True
+    return False
 
 
 def instructions(record: Record) -> tuple[str, ...]:
