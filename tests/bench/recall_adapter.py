@@ -43,13 +43,18 @@ def message_tokens(message: dict[str, Any]) -> int:
     return int(sys.modules["recall"].mtok(message))
 
 
+LINKS = ("uuid", "parentUuid", "logicalParentUuid")
+"""The benchmark's list is the conversation, in order. Its planted messages have no place among the links."""
+
+
 def without_thinking(message: dict[str, Any]) -> dict[str, Any] | None:
-    """The message without its thinking; None where it holds nothing else."""
+    """The message without its thinking and its links; None where it holds nothing but thinking."""
+    own = {key: value for key, value in message.items() if key not in LINKS}
     content = (message.get("message") or {}).get("content")
     if not isinstance(content, list) or not any(is_thinking(block) for block in content):
-        return message
+        return own
     kept = [block for block in content if not is_thinking(block)]
-    return {**message, "message": {**message["message"], "content": kept}} if kept else None
+    return {**own, "message": {**message["message"], "content": kept}} if kept else None
 
 
 def is_thinking(block: object) -> bool:
