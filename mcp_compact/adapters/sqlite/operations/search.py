@@ -14,7 +14,7 @@ from mcp_compact.adapters.sqlite.operations.encoding import safe_id
 from mcp_compact.adapters.sqlite.operations.indexing import catch_up
 from mcp_compact.adapters.sqlite.operations.live import is_live
 from mcp_compact.adapters.sqlite.operations.rows import WHOLE, record_of_row
-from mcp_compact.adapters.sqlite.operations.searchable import Query, query_of, readable, snippet
+from mcp_compact.adapters.sqlite.operations.searchable import Query, masked_snippet, query_of, readable
 from mcp_compact.adapters.sqlite.operations.state import Session
 from mcp_compact.messages.codec import well_formed
 from mcp_compact.messages.message import Record
@@ -75,7 +75,7 @@ class _Search:
                 self.more = True
                 return
             if at is not None:
-                self.hits.append(self._hit(row[1], record, snippet(text, at)))
+                self.hits.append(self._hit(row[1], record, masked_snippet(text, at)))
                 self.last_id = row[0]
             if time.monotonic() > self.deadline:
                 self.complete, self.last_id = False, row[0]

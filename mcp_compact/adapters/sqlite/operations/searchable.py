@@ -21,9 +21,12 @@ from mcp_compact.messages.blocks import (
     ToolUseBlock,
 )
 from mcp_compact.messages.codec import well_formed
+from mcp_compact.messages.masking import masked
 from mcp_compact.messages.message import Record
 
 SNIPPET_CHARS = 200
+MASKED_CHARS = 4_000
+"""So much on both sides of a snippet is looked at for keys: more than a private key has."""
 OPAQUE_CHARS = 1000
 """Longer text without a blank is data (base64), no reading matter."""
 PHRASE_CHARS = 200
@@ -154,3 +157,10 @@ def snippet(text: str, at: int) -> str:
     end = min(len(text), start + SNIPPET_CHARS)
     cut = " ".join(text[start:end].replace("\0", " ").split())
     return ("…" if start else "") + cut + ("…" if end < len(text) else "")
+
+
+def masked_snippet(text: str, at: int) -> str:
+    """A snippet in which keys are masked: before it is cut, for of half a key nobody could tell what it is."""
+    start = max(0, at - MASKED_CHARS)
+    near = masked(text[start : at + MASKED_CHARS])
+    return snippet(near, min(len(near), len(masked(text[start:at]))))

@@ -18,6 +18,7 @@ from mcp_compact.adapters.sqlite.operations.searchable import query_of, readable
 from mcp_compact.compaction.snapshot import Reach
 from mcp_compact.errors import ServerError
 from mcp_compact.messages.codec import canonical
+from mcp_compact.messages.masking import MASK
 from mcp_compact.messages.weights import Weight
 from mcp_compact.ports.store import Found, SearchQuery, SessionKey, Stamp
 from tests.adapters.sqlite.builders import IMAGE, KEY, answer, batch, dialogue, record, text, use
@@ -377,3 +378,22 @@ def test_ids_that_no_record_has_do_not_wait_for_ever(conn):
 def test_a_snippet_shows_what_stands_around(whole, at, expected):
     assert snippet(whole, at) == expected
     assert len(snippet(whole, at)) <= searchable.SNIPPET_CHARS + 2
+
+
+@pytest.mark.parametrize("word", ["needle", "Bearer", "a1B2a1B2"])
+def test_a_key_that_the_cut_would_halve_is_masked_whole(word):
+    key = "ghp_" + "a1B2" * 9
+    pem = "-----BEGIN PRIVATE KEY-----\n" + "MIIEpAIBAAKCAQEAvVQ9d4x8kq1J\n" * 50 + "-----END PRIVATE KEY-----\n"
+    for words in (
+        f"{key} " + "x " * 20 + "needle Bearer a1B2a1B2",
+        "needle Bearer a1B2a1B2 " + "x " * 55 + key,
+        f"Authorization: Bearer {'a1B2' * 90} needle a1B2a1B2",
+        f"{pem}needle Bearer a1B2a1B2",
+        f"needle Bearer a1B2a1B2 {pem}",
+    ):
+        conn = operations.connect(":memory:")
+        operations.append(conn, KEY, batch(record("r", "user", words)), 1)
+        shown = find(conn, word).hits[0].snippet
+        conn.close()
+        assert MASK in shown, words
+        assert not any(part in shown for part in ("ghp_", "a1B2a1B2a1B2", "MIIE")), shown
