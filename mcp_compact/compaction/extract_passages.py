@@ -7,6 +7,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mcp_compact.compaction.extract_lines import Line, Splitter
+from mcp_compact.messages import tool_kinds
 from mcp_compact.messages.blocks import TextBlock, ToolResultBlock, ToolUseBlock
 from mcp_compact.messages.ids import ToolUseId
 from mcp_compact.messages.memory_document import (
@@ -21,6 +22,7 @@ from mcp_compact.messages.memory_document import (
     WORKLOG,
 )
 from mcp_compact.messages.message import Record
+from mcp_compact.messages.tool_kinds import RUN, tool_kind
 from mcp_compact.messages.words import users_words
 
 USER, ASSISTANT, MEMORY = "user", "assistant", "memory"
@@ -46,6 +48,7 @@ _TOOL_WORDS = (
     (EDIT, ("edit", "write", "patch", "replace", "create_file", "insert")),
     (READ, ("read", "view", "open_file", "cat_file")),
 )
+_ORIGIN_OF = {RUN: COMMAND, tool_kinds.EDIT: EDIT, tool_kinds.READ: READ}
 _PATH_KEYS = ("file_path", "filePath", "notebook_path", "path", "absolute_path", "target_file", "filename", "file")
 _OLD_TEXT_KEYS = frozenset(("old_string", "old_str", "oldString", "old_text"))
 """What an edit took away: it is not there any more, so it is not quoted."""
@@ -223,7 +226,8 @@ def call_text(block: ToolUseBlock) -> str:
 def call_origin(name: str) -> str:
     """The kind of a call, by words that tools of many harnesses have in their names."""
     own = name.lower().rsplit("__", 1)[-1]
-    return next((origin for origin, words in _TOOL_WORDS if any(word in own for word in words)), CALL)
+    known = _ORIGIN_OF.get(tool_kind(own))
+    return known or next((origin for origin, words in _TOOL_WORDS if any(word in own for word in words)), CALL)
 
 
 def call_path(input_: object) -> str:

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 
 from mcp_compact.compaction.policy import MicroPolicy
 from mcp_compact.compaction.snapshot import Base, MediaFacts, ResultFacts
+from mcp_compact.messages.tool_kinds import usual_name
 from mcp_compact.messages.weights import Family, Weight
 
 
@@ -55,8 +56,13 @@ class Clearable:
 
 
 def is_compactable(tool: str, policy: MicroPolicy) -> bool:
-    """May results of this tool be cleared? Names and globs, exclusions first."""
-    return not matches(tool, policy.exclude_tools) and matches(tool, policy.tools)
+    """May results of this tool be cleared? Names and globs, exclusions first.
+
+    Other harnesses' tools count as what they are of: what is said of `Read` holds for `read_file` too.
+    """
+    names = {tool, usual_name(tool)}
+    excluded = any(matches(name, policy.exclude_tools) for name in names)
+    return not excluded and any(matches(name, policy.tools) for name in names)
 
 
 def matches(tool: str, patterns: Iterable[str]) -> bool:

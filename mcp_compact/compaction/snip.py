@@ -12,14 +12,14 @@ from mcp_compact.compaction.snapshot import Base
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.markers import MarkerKind
 from mcp_compact.messages.message import Entry, Record
+from mcp_compact.messages.tool_inputs import path_of
+from mcp_compact.messages.tool_kinds import EDIT, EDITORS, READ, tool_kind
 from mcp_compact.messages.weights import NOTHING, Family, Weight
 from mcp_compact.messages.words import standing_instructions, users_words
 
 PATH = "snip"
 NUDGE_PERCENT = 10
 """The status speaks of snipping when so much of the live tokens could go."""
-READS = ("Read", "read_file", "view", "cat")
-WRITES = ("Edit", "Write", "MultiEdit", "NotebookEdit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,19 +141,13 @@ def _stale_reads(records: Sequence[Record]) -> set[int]:
     found: set[int] = set()
     for index in range(len(records) - 1, -1, -1):
         for call in reversed(records[index].calls):
-            path = _path(call.input)
-            if path and call.name in READS and path in later:
+            path = path_of(call.input)
+            kind = tool_kind(call.name)
+            if path and kind == READ and path in later:
                 found.add(index)
-            if path and call.name in READS + WRITES:
+            if path and kind in (READ, EDIT) and call.name not in EDITORS:
                 later.add(path)
     return found
-
-
-def _path(value: object) -> str:
-    if not isinstance(value, Mapping):
-        return ""
-    path = value.get("file_path") or value.get("path")
-    return path if isinstance(path, str) else ""
 
 
 _Link = tuple[str, str]

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from mcp_compact.compaction.policy import MicroPolicy
 from mcp_compact.compaction.snapshot import CallFacts, ResultFacts
 from mcp_compact.messages.tool_inputs import Lines, covers
+from mcp_compact.messages.tool_kinds import EDIT, EDITORS, READ, tool_kind
 
-READ_TOOLS = frozenset({"Read"})
-WRITE_TOOLS = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
 MOST_RANGES = 64
 """Of a file that is read in many pieces the newest pieces are compared, so that the work stays linear."""
 
@@ -31,7 +30,7 @@ class _Later:
 
     def _outdate(self, result: ResultFacts, call: CallFacts) -> bool:
         path, lines = call.input.path, call.input.lines
-        if result.tool not in READ_TOOLS or not path:
+        if not _reads(result.tool) or not path:
             return False
         if path in self.written or (result.tool, call.input.hash, result.is_error) in self.calls:
             return True
@@ -46,10 +45,14 @@ class _Later:
             return
         if given.hash:
             self.calls.add((result.tool, given.hash, False))
-        if result.tool in READ_TOOLS and given.path and given.lines is not None:
+        if _reads(result.tool) and given.path and given.lines is not None:
             ranges = self.reads.setdefault(given.path, [])
             if len(ranges) < MOST_RANGES:
                 ranges.append(given.lines)
+
+
+def _reads(tool: str) -> bool:
+    return tool_kind(tool) == READ
 
 
 def looks_at_later(policy: MicroPolicy) -> bool:
@@ -77,6 +80,6 @@ def superseded(
             found.add(place)
         elif place not in leaving:
             later.note(result, call)
-        if result.tool in WRITE_TOOLS and not result.is_error and call.input.path:
+        if tool_kind(result.tool) == EDIT and result.tool not in EDITORS and not result.is_error and call.input.path:
             later.written.add(call.input.path)
     return found

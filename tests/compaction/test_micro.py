@@ -80,7 +80,7 @@ def test_results_of_these_tools_may_be_cleared(tool: str) -> None:
     assert is_compactable(tool, MicroPolicy())
 
 
-@pytest.mark.parametrize("tool", ["mcp__memory__load", "Task", "read", "", "Readable"])
+@pytest.mark.parametrize("tool", ["mcp__memory__load", "mcp__files__read", "Task", "", "Readable"])
 def test_results_of_other_tools_may_not(tool: str) -> None:
     assert not is_compactable(tool, MicroPolicy())
     assert names(cleared(reads(2, name=tool), replace(NOW, keep=0))) == []
