@@ -10,6 +10,7 @@ from mcp_compact.compaction.snapshot import Memory
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.codec import well_formed
 from mcp_compact.messages.ids import MessageUuid
+from mcp_compact.messages.masking import masked
 from mcp_compact.messages.memory_document import is_empty, parse, replace_section
 from mcp_compact.messages.weights import Weight
 from mcp_compact.ports.store import SessionKey
@@ -33,12 +34,13 @@ async def update_memory(
     """Write a new version: the whole document, or one section of it.
 
     A whole update covers everything up to the newest record (or `summarized_through`); a section
-    update leaves the mark where it was. Raises CallerError where the text or the record is bad.
+    update leaves the mark where it was. Keys and tokens are masked. Raises CallerError where the text or the
+    record is bad.
     """
     await deps.row(key)
     if len(content) > MAX_MEMORY_CHARS:
         raise CallerError("too_long", f"The memory is longer than {MAX_MEMORY_CHARS} characters.", "Shorten it.")
-    text = well_formed(content)
+    text = masked(well_formed(content))
     if section.strip():
         memory = await _section_written(deps, key, section.strip(), text)
         return _checked(await _result(deps, key, memory), deps.settings.policy.memory)

@@ -18,6 +18,8 @@ from mcp_compact.service.pins import pin, unpin
 
 INSTRUCTION = "instruction"
 """The kind of pins that are rules."""
+TRIES = 5
+"""Of a memory's update beside other writers."""
 
 
 def listed(records: Sequence[Record], pinned: Sequence[str], dropped: Sequence[str]) -> tuple[tuple[Rule, bool], ...]:
@@ -76,12 +78,23 @@ async def _pin_of(deps: Deps, key: SessionKey, text: str) -> str:
 
 
 async def _out_of_memory(deps: Deps, key: SessionKey, text: str) -> None:
-    """Write the memory without the rule, where it holds it; its mark stays."""
-    memory = await deps.store.memory(key)
-    if memory is None or _folded(text) not in _folded(memory.text):
-        return
-    made = without_rule(parse(memory.text), text)
-    await deps.store.write_memory(key, made.render(), memory.mark_uuid, memory.writer, deps.clock.now_ms())
+    """Write the memory without the rule, where it holds it; its mark stays.
+
+    Where another version was written meanwhile, that one is the base: what it noted must not be lost.
+    """
+    for left in reversed(range(TRIES)):
+        memory = await deps.store.memory(key)
+        made = without_rule(parse(memory.text), text) if memory is not None else None
+        if memory is None or made is None or made == parse(memory.text):
+            return
+        mark, now_ms = memory.mark_uuid, deps.clock.now_ms()
+        try:
+            await deps.store.write_memory(key, made.render(), mark, memory.writer, now_ms, if_version=memory.version)
+        except CallerError as error:
+            if error.code != "memory_changed" or not left:
+                raise
+        else:
+            return
 
 
 def without_rule(document: MemoryDocument, text: str) -> MemoryDocument:
