@@ -35,8 +35,9 @@ class Client:
     how: str = "Run"
 
 
-def _words(*before: str) -> Callable[[list[str]], str]:
-    return lambda server: shlex.join([*before, *server])
+def _install(client: str) -> Callable[[list[str]], str]:
+    """Our own command puts more into a client than its server, and takes it out again."""
+    return lambda server: shlex.join([*server[:-1], "install", client])
 
 
 def _stdio(server: list[str]) -> dict[str, object]:
@@ -48,19 +49,15 @@ def generic(server: list[str]) -> str:
     return json.dumps({"mcpServers": {NAME: _stdio(server)}})
 
 
-def _opencode(server: list[str]) -> str:
-    return json.dumps({"mcp": {NAME: {"type": "local", "command": server, "enabled": True}}})
-
-
 def _vs_code(server: list[str]) -> str:
     return shlex.join(["code", "--add-mcp", json.dumps({"name": NAME, **_stdio(server)})])
 
 
 CLIENTS = (
-    Client("Claude Code", ("claude",), (".claude",), _words("claude", "mcp", "add", "--scope", "user", NAME, "--")),
-    Client("Codex", ("codex",), (".codex",), _words("codex", "mcp", "add", NAME, "--")),
-    Client("Gemini CLI", ("gemini",), (".gemini",), _words("gemini", "mcp", "add", "-s", "user", NAME)),
-    Client("opencode", ("opencode",), (".config/opencode",), _opencode, "Put into ~/.config/opencode/opencode.json"),
+    Client("Claude Code", ("claude",), (".claude",), _install("claude-code")),
+    Client("Codex", ("codex",), (".codex",), _install("codex")),
+    Client("Gemini CLI", ("gemini",), (".gemini",), _install("gemini-cli")),
+    Client("opencode", ("opencode",), (".config/opencode",), _install("opencode")),
     Client("Cursor", ("cursor",), (".cursor",), generic, "Put into ~/.cursor/mcp.json"),
     Client("VS Code", ("code",), (".vscode", ".config/Code"), _vs_code),
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mcp_compact.cli.clients import CLIENTS, next_step, server_command
+from mcp_compact.cli.main import build_parser
 
 
 def nothing(_name):
@@ -18,18 +19,15 @@ def only(*names):
 
 
 @pytest.mark.parametrize(
-    ("program", "begins"),
-    [
-        ("claude", "claude mcp add --scope user mcp-compact -- "),
-        ("codex", "codex mcp add mcp-compact -- "),
-        ("gemini", "gemini mcp add -s user mcp-compact "),
-    ],
+    ("program", "client"),
+    [("claude", "claude-code"), ("codex", "codex"), ("gemini", "gemini-cli"), ("opencode", "opencode")],
 )
-def test_a_client_with_a_command_gets_one_that_can_be_pasted(tmp_path, program, begins):
+def test_a_client_that_we_install_into_gets_a_command_that_can_be_pasted(tmp_path, program, client):
     step = next_step(tmp_path, only(program))
-    assert step.command.startswith(begins)
-    assert shlex.split(step.command)[-1] == "serve"
-    assert any(Path(word).is_absolute() for word in shlex.split(step.command))
+    first, *_, verb, named = shlex.split(step.command)
+    assert (verb, named) == ("install", client)
+    assert Path(first).is_absolute()
+    assert build_parser().parse_args(["install", client]).client == client
 
 
 def test_a_client_is_found_by_its_folder_alone(tmp_path):
