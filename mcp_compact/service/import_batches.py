@@ -23,6 +23,7 @@ from mcp_compact.transcripts.lines import Line, read_lines
 from mcp_compact.transcripts.native import expand_preserved, native_boundary, native_clearing, summary_of
 from mcp_compact.transcripts.parsed import Parsed, Reader
 from mcp_compact.transcripts.registry import CLAUDE_CODE, OF_CLIENTS, detect_format, reader_for
+from mcp_compact.transcripts.sniffing import HEADS_BYTES
 
 CHUNK_BYTES = 1 << 20
 HEAD_BYTES = 1 << 16
@@ -94,9 +95,20 @@ class Head:
 def head_of(path: Path, limit: int, *, format_name: str, session_id: str) -> Head:
     """Look at a file's beginning. Raises CallerError where it is none, too large or no transcript."""
     data, size, place = _head(path, limit)
-    name = format_name or detect_format(data)
+    name = format_name or _format_of(data, size, path)
     digest = blake2b(data[:4096].split(b"\n", 1)[0], digest_size=16).hexdigest()
     return Head(name, size, digest, f"{session_id}|{place}")
+
+
+def _format_of(data: bytes, size: int, path: Path) -> str:
+    """The format by the file's beginning; where that does not tell, by more of it."""
+    try:
+        return detect_format(data)
+    except CallerError as error:
+        if error.code != "not_a_transcript" or size <= len(data):
+            raise
+    with open_file(path) as stream:
+        return detect_format(stream.read(max(HEADS_BYTES)))
 
 
 def work_at(head: Head, stem: str, session_id: str, position: SourcePosition | None) -> ImportWork:

@@ -38,25 +38,25 @@ class AtifReader(TranslatedReader):
 
     def entries(self, raw: Mapping[str, Any], body: bytes | None) -> Iterator[Entry]:
         """The records of a step."""
-        number, source, at = raw.get("step_id"), text_of(raw, "source") or "", raw.get("timestamp")
-        own = f"step-{number}" if isinstance(number, int) else None
+        # No uuid is made of the step's number: a session goes on in another file, which counts from one again.
+        source, at = text_of(raw, "source") or "", raw.get("timestamp")
         role = ROLES.get(source)
         if role is None:
-            yield Entry(source, raw, uuid=own, at=at, body=body, unknown=(source or "(none)",))
+            yield Entry(source, raw, at=at, body=body, unknown=(source or "(none)",))
             return
         yield from self.closing(followed=True)
         if object_of(object_of(raw, "extra"), "context_management").get("type") == "compaction":
-            self._compacted = Entry(source, raw, uuid=own, at=at, body=body)
+            self._compacted = Entry(source, raw, at=at, body=body)
             return
         message = _answer(raw) if role == "assistant" else made(role, _content(raw.get("message")))
-        yield Entry(source, raw, message, own, at=at, body=body)
-        yield from _observed(raw, own, at)
+        yield Entry(source, raw, message, at=at, body=body)
+        yield from _observed(raw, at)
 
     def closing(self, *, followed: bool = False) -> Iterator[Entry]:
         """A compaction is a boundary where something follows it; at the end of the file it is a step like others."""
         held, self._compacted = self._compacted, None
         if held is not None and followed:
-            yield boundary(held.raw, kind=held.kind, uuid=held.uuid, at=held.at, body=held.body, trigger="auto")
+            yield boundary(held.raw, kind=held.kind, at=held.at, body=held.body, trigger="auto")
         elif held is not None:
             yield held
 
@@ -73,14 +73,13 @@ def _answer(raw: Mapping[str, Any]) -> Message:
     return made("assistant", blocks, model=raw.get("model_name"), usage=usage)
 
 
-def _observed(raw: Mapping[str, Any], own: str | None, at: object) -> Iterator[Entry]:
-    for place, each in enumerate(each_object(object_of(raw, "observation").get("results")), 1):
+def _observed(raw: Mapping[str, Any], at: object) -> Iterator[Entry]:
+    for each in each_object(object_of(raw, "observation").get("results")):
         content, call_id = _content(each.get("content")), text_of(each, "source_call_id")
         if not content and call_id is None:
             continue
         message = made("user", [result(call_id, content)] if call_id else content)
-        uuid = f"{own}:result-{place}" if own else None
-        yield Entry("observation", {"of": own, "result": each}, message, uuid, at=at, is_meta=call_id is None)
+        yield Entry("observation", {"of": raw.get("step_id"), "result": each}, message, at=at, is_meta=call_id is None)
 
 
 def _content(content: object) -> str | list[Any]:

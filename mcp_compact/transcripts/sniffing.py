@@ -152,6 +152,8 @@ def is_swe_agent(outline: Outline) -> bool:
     """A trajectory of SWE-agent, or of mini-swe-agent in its newer form."""
     if (outline.keys.get("trajectory_format") or "").startswith("mini-swe"):
         return True
+    if outline.has("environment", "trajectory"):
+        return True
     is_history = outline.list_name in ("", "history") and not ({"source", "parts"} & outline.items.keys())
     return is_history and outline.has("history") and (outline.has("trajectory") or not outline.has("messages"))
 
@@ -181,8 +183,10 @@ def is_openhands(outline: Outline) -> bool:
 
 
 def is_api_log(outline: Outline) -> bool:
-    """A request to the Anthropic Messages API and its answer."""
-    return outline.has("request", "response") and outline.list_name in ("", "messages")
+    """A request to the Anthropic Messages API and its answer, which may stand far behind a long request."""
+    if outline.has("request", "response"):
+        return outline.list_name in ("", "messages")
+    return outline.has("request") and outline.list_name == "messages" and not outline.has("messages")
 
 
 _ITEMS = frozenset(
