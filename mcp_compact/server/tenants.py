@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Public keys only: with a shared secret the server could sign what it accepts."""
 KEYS_AGE_S = 300
+KEYS_LIFE_S = 2 * KEYS_AGE_S
+"""How long keys serve while newer ones cannot be had."""
 KEYS_PAUSE_S = 30
 """Keys are not asked for again so soon, or forged key names would make us call the authorization server at will."""
 KEYS_TIMEOUT_S = 5
@@ -106,13 +108,15 @@ class SignedTokens:
     issuer: str
     audience: str
     keys_url: str
-    _keys: jwt.PyJWKClient = field(init=False)
+    clock: Callable[[], float] = time.monotonic
+    _source: jwt.PyJWKClient = field(init=False)
     _lock: anyio.Lock = field(default_factory=anyio.Lock)
+    _keys: Mapping[str, jwt.PyJWK] = field(default_factory=dict)
     _asked_s: float = float("-inf")
-    _known: frozenset[str] = frozenset()
+    _got_s: float = float("-inf")
 
     def __post_init__(self) -> None:
-        self._keys = jwt.PyJWKClient(self.keys_url, lifespan=KEYS_AGE_S, timeout=KEYS_TIMEOUT_S)
+        self._source = jwt.PyJWKClient(self.keys_url, cache_jwk_set=False, timeout=KEYS_TIMEOUT_S)
 
     async def verify(self, token: str) -> AccessToken | None:
         """Who bears it; None where anything is wrong with it, or its key cannot be had."""
@@ -145,16 +149,21 @@ class SignedTokens:
 
     async def _key(self, name: str) -> jwt.PyJWK | None:
         async with self._lock:
-            now_s = time.monotonic()
-            if name not in self._known and now_s - self._asked_s < KEYS_PAUSE_S:
-                return None
-            if name not in self._known or now_s - self._asked_s > KEYS_AGE_S:
+            now_s = self.clock()
+            is_wanted = name not in self._keys or now_s - self._got_s > KEYS_AGE_S
+            if is_wanted and now_s - self._asked_s >= KEYS_PAUSE_S:
                 self._asked_s = now_s
-                keys = await to_thread.run_sync(self._keys.get_signing_keys, True)  # noqa: FBT003 - positional only there
-                self._known = frozenset(str(key.key_id) for key in keys)
-            if name not in self._known:
-                return None
-            return await to_thread.run_sync(self._keys.get_signing_key, name)
+                await self._ask()
+            return self._keys.get(name) if self.clock() - self._got_s <= KEYS_LIFE_S else None
+
+    async def _ask(self) -> None:
+        """Ask for the keys. Where they cannot be had those that are known serve on for a while."""
+        try:
+            keys = await to_thread.run_sync(self._source.get_signing_keys)
+        except (jwt.PyJWTError, OSError, ValueError) as error:
+            logger.warning("the keys of signed tokens could not be had: %s", type(error).__name__)
+            return
+        self._keys, self._got_s = {str(key.key_id): key for key in keys}, self.clock()
 
 
 def _access(

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 
 from mcp_compact.errors import CallerError
-from mcp_compact.server.tenants import NAMESPACE, SignedTokens, signed_tokens
+from mcp_compact.server.tenants import KEYS_AGE_S, KEYS_PAUSE_S, NAMESPACE, SignedTokens, signed_tokens
 from mcp_compact.settings_table import HttpSettings
 from tests.server.web import web
 
@@ -32,6 +32,8 @@ class Signer:
     key: rsa.RSAPrivateKey
     other: rsa.RSAPrivateKey
     asked: list[str]
+    answers: list[bytes]
+    """What it says next instead of its keys."""
 
     def token(self, *, kid: str = "main", key: Any = None, algorithm: str = "RS256", **claims: Any) -> str:
         now = int(time.time())
@@ -45,11 +47,12 @@ def signer() -> Iterator[Signer]:
     key, other = (rsa.generate_private_key(public_exponent=65537, key_size=2048) for _ in range(2))
     published = RSAAlgorithm.to_jwk(key.public_key(), as_dict=True) | {"kid": "main", "use": "sig", "alg": "RS256"}
     asked: list[str] = []
+    answers: list[bytes] = []
 
     class Keys(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked.append(self.path)
-            body = json.dumps({"keys": [published]}).encode()
+            body = answers.pop() if answers else json.dumps({"keys": [published]}).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -61,7 +64,7 @@ def signer() -> Iterator[Signer]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Keys)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    yield Signer(f"http://127.0.0.1:{server.server_port}/keys", key, other, asked)
+    yield Signer(f"http://127.0.0.1:{server.server_port}/keys", key, other, asked, answers)
     server.shutdown()
     server.server_close()
     thread.join()
@@ -125,6 +128,32 @@ async def test_keys_that_cannot_be_had_open_nothing() -> None:
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     token = jwt.encode({"sub": "ann"}, key, "RS256", headers={"kid": "main"})
     assert await verifier.verify(token) is None
+
+
+@pytest.mark.parametrize("answer", [b"<html>maintenance</html>", b"[]", b"{}", b'{"keys": [{"kty": "?"}]}', b"\xff"])
+async def test_nonsense_in_place_of_keys_opens_nothing_and_is_asked_for_once(signer: Signer, answer: bytes) -> None:
+    verifier, before = SignedTokens(ISSUER, AUDIENCE, signer.url), len(signer.asked)
+    signer.answers.append(answer)
+    for _ in range(5):
+        assert await verifier.verify(signer.token()) is None
+    assert len(signer.asked) == before + 1
+
+
+async def test_known_keys_serve_on_while_newer_ones_cannot_be_had_but_not_for_ever(signer: Signer) -> None:
+    clock = [1_000.0]
+    verifier = SignedTokens(ISSUER, AUDIENCE, signer.url, lambda: clock[0])
+    assert await verifier.verify(signer.token()) is not None
+    clock[0] += KEYS_AGE_S + 1
+    signer.answers.append(b"no keys")
+    before = len(signer.asked)
+    for _ in range(5):
+        assert await verifier.verify(signer.token()) is not None
+    assert len(signer.asked) == before + 1
+    clock[0] += KEYS_AGE_S
+    signer.answers.append(b"no keys")
+    assert await verifier.verify(signer.token()) is None
+    clock[0] += KEYS_PAUSE_S
+    assert await verifier.verify(signer.token()) is not None
 
 
 @pytest.mark.parametrize(
