@@ -171,5 +171,5 @@ def data_source(url: str) -> Raw | None:
     return {"type": "base64", "media_type": head[len("data:") : -len(";base64")].split(";")[0], "data": data}
 
 
-def _kind(part: object) -> object:
-    return part.get("type") if isinstance(part, OBJECT) else None
+def _kind(part: object) -> str | None:
+    return text_of(part, "type") if isinstance(part, OBJECT) else None

@@ -17,6 +17,7 @@ from mcp_compact.service.offline import encode
 from mcp_compact.transcripts.claude_code import ClaudeCodeReader
 from mcp_compact.transcripts.lines import read_lines
 from mcp_compact.transcripts.openai_chat import OpenAiChatReader
+from mcp_compact.transcripts.openai_chat_messages import is_chat
 from mcp_compact.transcripts.registry import sniff
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": "é"}'}}
@@ -348,3 +349,8 @@ def problems(messages):
         if not message.get("content") and not waiting:
             found.append(f"empty {message}")
     return found
+
+
+@pytest.mark.parametrize("kind", [[], {}, ["text"], 7, None])
+def test_a_part_whose_type_is_no_text_is_nobodys_own(kind: object) -> None:
+    assert is_chat({"role": "user", "content": [{"type": kind, "text": "x"}]}) is False
