@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from mcp_compact.messages.blocks import Block, TextBlock, ThinkingBlock, ToolUseBlock, parse_content
+from mcp_compact.messages.masking import masked
 
 GOOD_ENDS = ("", "endturn", "stop", "stopsequence", "completed")
 """How answers end, in small letters and without the `_` that some put into these words and others do not."""
@@ -45,7 +46,7 @@ class Refused:
 
 
 def usable_text(answer: SummaryAnswer, prompt: str) -> str | Refused:
-    """The text of a summary, or why the answer is none."""
+    """The text of a summary, keys and tokens masked, or why the answer is none."""
     blocks = parse_content(_unwrapped(answer.content))
     text = _text(blocks)
     ending = answer.stop_reason.lower().replace("_", "")
@@ -64,7 +65,7 @@ def usable_text(answer: SummaryAnswer, prompt: str) -> str | Refused:
         return Refused("error_text", "the answer is an error message")
     if copied_share(text, prompt) >= 0.5:  # noqa: PLR2004 - half of it
         return Refused("copy_of_prompt", "half or more of the answer is the prompt")
-    return text
+    return masked(text)
 
 
 def _unwrapped(content: object) -> object:

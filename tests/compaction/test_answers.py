@@ -75,3 +75,8 @@ def test_blocks_and_thinking_handed_in_as_text_are_what_they_are(text: str, reas
 )
 def test_what_is_written_beside_them_is_the_summary(text: str, summary: str) -> None:
     assert usable_text(SummaryAnswer(text), "prompt") == summary
+
+
+def test_keys_in_a_summary_are_masked() -> None:
+    key = "ghp_" + "a1B2" * 9
+    assert usable_text(SummaryAnswer(f"{NOTES} Push with {key}."), "") == f"{NOTES} Push with [masked]."
