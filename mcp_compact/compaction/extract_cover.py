@@ -176,23 +176,26 @@ class Cover:
         """Look at the line that comes up; what was spent on it."""
         rate, k = heapq.heappop(self._heap)
         candidate = self._candidates[k]
-        if all((candidate.passage, i) in self.chosen for i in range(candidate.first, candidate.last + 1)):
-            return 0
-        if all(name in self._covered for name in candidate.names):
-            self._aside.append(k)
+        if self._covered.issuperset(candidate.names):
+            if not self._is_chosen(candidate):
+                self._aside.append(k)
             return 0
         now, cost = self._rate(candidate)
         if self._heap and -now > self._heap[0][0] + SAME and -now > rate + SAME:
             heapq.heappush(self._heap, (-now, k))
             return 0
         if cost > units:
-            self._too_dear.append(k)
+            if not self._is_chosen(candidate):
+                self._too_dear.append(k)
             return 0
-        if not self._fits_section(candidate, cost, section_units):
+        if self._is_chosen(candidate) or not self._fits_section(candidate, cost, section_units):
             return 0
         self._choose(candidate)
         self._offer_again(candidate)
         return cost
+
+    def _is_chosen(self, candidate: Candidate) -> bool:
+        return all((candidate.passage, i) in self.chosen for i in range(candidate.first, candidate.last + 1))
 
     def _fits_section(self, candidate: Candidate, cost: int, limit: int | None) -> bool:
         if limit is None:
@@ -204,18 +207,24 @@ class Cover:
         return True
 
     def _rate(self, candidate: Candidate) -> tuple[float, int]:
-        """Gain for a unit, and units."""
-        passage = self._passages[candidate.passage]
-        own = self._prices.lines[candidate.passage]
-        spots = range(candidate.first, candidate.last + 1)
-        cost = self._prices.per_line + sum(own[i] for i in spots if (candidate.passage, i) not in self.chosen)
-        gain = sum(self._worth.get(name, 0.0) for name in candidate.names if name not in self._covered)
-        group = (passage.section, passage.head)
-        if passage.head and group not in self._open:
+        """Gain for a unit, and units. Written out in loops: half of the time of an update is spent here."""
+        number, names = candidate.passage, candidate.names
+        own, chosen, cost = self._prices.lines[number], self.chosen, self._prices.per_line
+        for i in range(candidate.first, candidate.last + 1):
+            if (number, i) not in chosen:
+                cost += own[i]
+        covered, worth, gain = self._covered, self._worth, 0.0
+        for name in names:
+            if name not in covered:
+                gain += worth.get(name, 0.0)
+        passage = self._passages[number]
+        if passage.head and (group := (passage.section, passage.head)) not in self._open:
             cost += self._prices.heads[group]
             share = TOOL_HEAD_SHARE if passage.from_tool else HEAD_SHARE
-            gain += share * sum(self._worth[n] for n in self._heads.get(group, ()) if n not in self._covered)
-        return gain * self._factors[candidate.passage] / cost, cost
+            for name in self._heads.get(group, ()):
+                if name not in covered:
+                    gain += share * worth[name]
+        return gain * self._factors[number] / cost, cost
 
     def _choose(self, candidate: Candidate) -> None:
         passage = self._passages[candidate.passage]
