@@ -68,7 +68,8 @@ def _is_small(items: Sequence[Mapping[str, Any]], deps: Deps) -> bool:
     """Are these so few short texts that a thread would cost more than the work? Others' calls wait meanwhile."""
     if len(items) > FEW_MESSAGES or deps.tokenizer.state != "ready":
         return False
-    contents = [(item.get("message") or item).get("content") for item in items]
+    inner = [item.get("message") or item for item in items]
+    contents = [message.get("content") if isinstance(message, Mapping) else None for message in inner]
     return all(isinstance(content, str) and len(content) <= SHORT_CHARS for content in contents)
 
 
