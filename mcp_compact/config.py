@@ -88,6 +88,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         extract=reader.flag("MCP_COMPACT_EXTRACT", default=True),
         auto=reader.flag("MCP_COMPACT_AUTO", default=False),
         log_level=reader.choice("MCP_COMPACT_LOG_LEVEL", ("WARNING", "DEBUG", "INFO", "ERROR", "CRITICAL")),
+        log_format=reader.choice("MCP_COMPACT_LOG_FORMAT", ("text", "json")),
     )
     for text in contradictions(policy, settings.context_window):
         reader.warn(text)
@@ -301,6 +302,7 @@ def effective(settings: Settings) -> dict[str, object]:
         "MCP_COMPACT_LLM_MAX_TOKENS": settings.llm.max_tokens,
         **_effective_http(settings.http),
         "MCP_COMPACT_LOG_LEVEL": settings.log_level,
+        "MCP_COMPACT_LOG_FORMAT": settings.log_format,
     }
 
 

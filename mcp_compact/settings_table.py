@@ -139,6 +139,7 @@ class Settings:
     request_media: int = 100
     """The most images and documents that it takes in one request."""
     log_level: str = "WARNING"
+    log_format: str = "text"
     warnings: tuple[str, ...] = ()
     historic: tuple[str, ...] = ()
     """Historic names that are set; a client may read some of them itself."""
@@ -291,4 +292,5 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("MCP_COMPACT_JWT_AUDIENCE", "text", "the server's own address", "Whom they must be meant for."),
     Setting("MCP_COMPACT_JWT_KEYS_URL", "address", "", "Where that server publishes its keys (JWKS)."),
     Setting("MCP_COMPACT_LOG_LEVEL", "level", "WARNING", "What is logged to stderr."),
+    Setting("MCP_COMPACT_LOG_FORMAT", "text, json", "text", "And how: lines for people, or one JSON object a line."),
 )

@@ -49,6 +49,10 @@ class Tenants(Protocol):
         """Was ever one made, revoked ones too? From then on nobody calls without."""
         ...
 
+    async def active(self, since_ms: int) -> list[str]:
+        """The tenants with a session that was written to since then, by name."""
+        ...
+
     async def usage(self, namespace: str) -> Usage:
         """What the tenant has stored; reads a narrow row of each of its sessions."""
         ...

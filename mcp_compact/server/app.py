@@ -206,7 +206,7 @@ def build_server(
             # The outermost: the archive's opener stops what runs in it before it closes.
             anyio.create_task_group() as background,
             open_backend(
-                factory or _opener(known, background),
+                _counted(factory or _opener(known, background)),
                 here,
                 takes_summaries=profile != "agent",
                 sampling=SamplingLimits(known.llm.timeout_s, known.llm.max_tokens),
@@ -257,6 +257,15 @@ async def _warm_after(answered: anyio.Event, server: CompactServer, backend: Bac
 async def _follow_after(answered: anyio.Event, follower: Follower) -> None:
     await answered.wait()
     await follower.run()
+
+
+def _counted(factory: ServiceFactory) -> ServiceFactory:
+    def opened() -> AbstractAsyncContextManager[Service]:
+        from mcp_compact.server.metrics import counting  # noqa: PLC0415 - see CompactServer
+
+        return counting(factory)()
+
+    return opened
 
 
 def _opener(settings: Settings, tasks: TaskGroup) -> ServiceFactory:

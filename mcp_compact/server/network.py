@@ -31,13 +31,14 @@ from mcp_compact.server.app import build_server
 from mcp_compact.server.backend import Place
 from mcp_compact.server.connections import patient
 from mcp_compact.server.guards import WILDCARDS, HostGuard, RateGuard, WholeBodies, security
+from mcp_compact.server.metrics_route import Sessions, metrics_answer
 from mcp_compact.server.tenants import LOOPBACK, Access, Quotas, Rates, Verifier, current_tenant, signed_tokens
 from mcp_compact.service.service import Service
 from mcp_compact.settings_table import HttpSettings
 from mcp_compact.wiring import open_service, open_tenants, system_clock, tokens_exist
 
 HTTP, SSE = "http", "sse"
-HTTP_PATH, SSE_PATH, MESSAGES_PATH, HEALTH_PATH = "/mcp", "/sse", "/messages/", "/health"
+HTTP_PATH, SSE_PATH, MESSAGES_PATH, HEALTH_PATH, METRICS_PATH = "/mcp", "/sse", "/messages/", "/health", "/metrics"
 KEEP_ALIVE_S = 65
 """Longer than clients keep a connection: who closes first may meet the other's next request."""
 GRACE_S = 5
@@ -173,12 +174,16 @@ def network_app(settings: Settings, network: Network, *, port: int) -> Starlette
             transport_security=guard,
         )
     app.router.routes.append(Route(HEALTH_PATH, _health(opened), methods=["GET"]))
-    # The last is the innermost: it stands inside of the authentication, which names the tenant.
-    app.user_middleware.insert(
-        0, Middleware(WholeBodies, max_bytes=http.max_body_bytes, limit_s=http.receive_timeout_s)
-    )
+    figures = Sessions(lambda: opened.services[0], lambda: opened.tenants[0])
+    may_read = metrics_answer(figures, must_authorize=network.must_authorize)
+    app.router.routes.append(Route(METRICS_PATH, may_read, methods=["GET"]))
     app.user_middleware.insert(0, Middleware(HostGuard, settings=guard))
-    app.user_middleware.append(Middleware(RateGuard, rates=Rates(http.calls_per_minute)))
+    # These stand inside of the authentication, which names the tenant.
+    whole = {"max_bytes": http.max_body_bytes, "limit_s": http.receive_timeout_s}
+    app.user_middleware += [
+        Middleware(RateGuard, rates=Rates(http.calls_per_minute)),
+        Middleware(WholeBodies, **whole, must_authorize=network.must_authorize),
+    ]
     _open_once(app, settings, opened)
     return app
 

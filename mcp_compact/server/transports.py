@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
-import sys
 import threading
 from contextlib import suppress
 
@@ -15,6 +13,7 @@ from mcp.server.stdio import stdio_server
 from mcp_compact.config import Settings, load_settings
 from mcp_compact.errors import CallerError
 from mcp_compact.server.app import CompactServer, build_server
+from mcp_compact.server.logs import log_to_stderr
 from mcp_compact.server.stdio import Answers, Requests
 
 TRANSPORTS = ("stdio", "http", "sse")
@@ -44,14 +43,14 @@ def serve(
         return serve_stdio(known, profile=profile)
     from mcp_compact.server.network import serve_network  # noqa: PLC0415 - stdio needs no web server
 
-    _log_to_stderr(known)
+    log_to_stderr(known)
     return serve_network(known, transport, profile=profile, is_stateless=is_stateless)
 
 
 def serve_stdio(settings: Settings | None = None, *, profile: str = "core") -> int:
     """Serve one client over standard input and output until input ends; the exit code."""
     known = settings or load_settings()
-    _log_to_stderr(known)
+    log_to_stderr(known)
     # What was acknowledged is on disk, so an interrupt may end the process at once; a thread that
     # waits for a line of input could not be ended otherwise.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -61,12 +60,6 @@ def serve_stdio(settings: Settings | None = None, *, profile: str = "core") -> i
         # The client closed its end before it had read everything.
         _leave_soon()
     return 0
-
-
-def _log_to_stderr(settings: Settings) -> None:
-    logging.basicConfig(level=settings.log_level, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
-    # At its lower levels it logs the arguments of every operation, the messages among them.
-    logging.getLogger("aiosqlite").setLevel(logging.WARNING)
 
 
 async def _stdio(settings: Settings, profile: str) -> None:

@@ -221,5 +221,8 @@ class SqliteTenants:
     async def has_tokens(self) -> bool:
         return await self._store.run(tokens.has_tokens)
 
+    async def active(self, since_ms: int) -> list[str]:
+        return await self._store.run(tokens.active, since_ms)
+
     async def usage(self, namespace: str) -> Usage:
         return await self._store.run(tokens.usage, namespace)

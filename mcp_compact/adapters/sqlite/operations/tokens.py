@@ -82,6 +82,15 @@ def revoke_tokens(
         return found
 
 
+def active(conn: sqlite3.Connection, since_ms: int) -> list[str]:
+    """The tenants with a session that was written to since then, by name."""
+    with reading(conn):
+        rows = conn.execute(
+            "SELECT namespace FROM session WHERE updated_ms >= ? GROUP BY namespace ORDER BY namespace", (since_ms,)
+        )
+        return [row[0] for row in rows]
+
+
 def usage(conn: sqlite3.Connection, namespace: str) -> Usage:
     """How many sessions a tenant has, and the bytes of their messages."""
     with reading(conn):
