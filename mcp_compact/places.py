@@ -63,6 +63,19 @@ def transcript_folders(environ: Mapping[str, str] | None = None) -> list[str]:
     return [os.path.realpath(folder) for folder in found if os.path.isabs(folder)]
 
 
+def history_folders(environ: Mapping[str, str] | None = None) -> dict[str, list[str]]:
+    """Where each client keeps all of its sessions, by the client's name; the folders need not be there."""
+    known = os.environ if environ is None else environ
+    found: dict[str, list[str]] = {}
+    for variable, usual, folder in _CLIENTS:
+        place = os.path.join(known.get(variable, "").strip() or os.path.expanduser(usual), folder)
+        places = found.setdefault(_NAMES[variable], [])
+        if os.path.isabs(place) and place not in places:
+            places.append(place)
+    return found
+
+
+_NAMES = {"CLAUDE_CONFIG_DIR": "claude-code", "CODEX_HOME": "codex", "GEMINI_CLI_HOME": "gemini-cli"}
 _CLIENTS = (
     ("CLAUDE_CONFIG_DIR", "~/.claude", "projects"),
     ("CLAUDE_CONFIG_DIR", "~/.config/claude", "projects"),

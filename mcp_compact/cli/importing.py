@@ -25,24 +25,39 @@ LISTED = 10
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Import a transcript file."""
-    path = readable_file(arguments.path)
+    """Import one transcript, or all that the paths name."""
+    from mcp_compact.cli import import_many
+
     name = known_format(arguments.format)
+    paths = import_many.asked_paths(arguments.paths, arguments.history)
+    if len(paths) == 1 and not import_many.is_folder(paths[0]):
+        return _one(arguments, paths[0], name)
+    if arguments.session:
+        raise CallerError("one_session", "--session names the session of one file.", "Leave it out, or name one file.")
+    return import_many.run(paths, name, as_json=arguments.json)
+
+
+def _one(arguments: argparse.Namespace, named: str, name: str) -> int:
+    from mcp_compact.cli import import_many
+
+    path = readable_file(named)
     progress = Progress(terminal("stderr"))
 
-    async def work(service: Service) -> ImportResult:
-        return await service.import_file(path, format_name=name, session_id=arguments.session, progress=progress)
+    async def work(service: Service) -> list[ImportResult]:
+        return await import_many.of_file(service, path, name, arguments.session, progress)
 
     try:
-        result = ask(work, create=True)
+        results = ask(work, create=True)
     except CallerError as error:
-        raise about_file(error, arguments.path) from error
+        raise about_file(error, named) from error
     finally:
         progress.end()
-    if arguments.json:
-        print_json(result)
+    if len(results) > 1:
+        import_many.tell([import_many.Outcome(named, tuple(results))], as_json=arguments.json)
+    elif arguments.json:
+        print_json(results[0])
     else:
-        print("\n".join(import_lines(result)))
+        print("\n".join(import_lines(results[0])))
     return 0
 
 

@@ -176,9 +176,10 @@ def _serve(commands: Subparsers[argparse.ArgumentParser]) -> None:
 
 
 def _import(commands: Subparsers[argparse.ArgumentParser]) -> None:
-    parser = _command(commands, "import", "importing:run", "import a transcript into the archive")
-    parser.add_argument("path", metavar="PATH", help="a transcript file")
-    parser.add_argument("--session", default="", metavar="ID", help="store it under this id (default: its own)")
+    parser = _command(commands, "import", "importing:run", "import transcripts into the archive")
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="transcript files, and folders of them")
+    parser.add_argument("--history", metavar="CLIENT", help="all sessions of claude-code, codex or gemini-cli")
+    parser.add_argument("--session", default="", metavar="ID", help="store one file under this id (default: its own)")
     parser.add_argument("--format", default="", metavar="F", help="its format (default: told from its content)")
     _json(parser)
 

@@ -95,7 +95,7 @@ async def import_transcript(
     ctx: Context[Backend],
     path: Annotated[Text, Field(description="A file in this project or among its client's transcripts.")] = "",
     content: Annotated[Text, Field(description="Or the transcript's text.")] = "",
-    format: Annotated[Text, Field(description="claude-code, codex, anthropic or openai; default: found out.")] = "",
+    format: Annotated[Text, Field(description="Its format; default: told by its content.")] = "",
     session_id: Annotated[Text, Field(description="Default: the transcript's own.")] = "",
 ) -> Annotated[CallToolResult, ImportAnswer]:
     """Import a transcript file (or its text) and answer its session_id. Repeating it adds only what is new."""

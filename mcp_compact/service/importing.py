@@ -116,7 +116,7 @@ async def _result(deps: Deps, work: ImportWork) -> ImportResult:
         conflicts=work.conflicts,
         problems=tuple(problems),
         problem_count=report.problem_count,
-        not_understood=dict(report.unknown_types),
+        not_understood={**report.unknown_types, **{f"part {k}": n for k, n in report.unknown_blocks.items()}},
         warnings=tuple(warnings),
         status=status,
     )

@@ -88,7 +88,7 @@ class ImportResult:
     """Lines that were not understood: number and reason; the first 20."""
     problem_count: int
     not_understood: Mapping[str, int]
-    """Record types that are kept but mean nothing to us."""
+    """Kinds of records, and of parts of messages, that are kept but mean nothing to us."""
     warnings: tuple[str, ...]
     status: Status
 

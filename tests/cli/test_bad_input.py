@@ -37,7 +37,7 @@ def no_json(folder):
 
 
 def foreign(folder):
-    return written(folder, as_lines([{"type": "session_meta", "payload": {"id": "x"}}]).encode())
+    return written(folder, b'{"v":1,"agent":"a","cli_version":"1","type":"user","content":[]}')
 
 
 def written(folder, content):

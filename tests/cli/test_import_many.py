@@ -1,0 +1,103 @@
+"""`mcp-compact import` with folders, several files, and files of several conversations."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.transcripts.foreign import WRITERS, Call, Turn
+
+TALK = [Turn("Rename the gauges.", (("I look.", (Call("read", {"path": "a.py"}, "x = 1"),)),))]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Sessions of three harnesses, beside files that are none."""
+    place = tmp_path / "sessions"
+    (place / "below").mkdir(parents=True)
+    (place / ".hidden").mkdir()
+    (place / "one.json").write_bytes(WRITERS["gemini-cli"](TALK))
+    (place / "below" / "two.jsonl").write_bytes(WRITERS["pi"](TALK).replace(b'"s"', b'"s2"'))
+    (place / "below" / "three.json").write_bytes(WRITERS["langchain"](TALK))
+    (place / ".hidden" / "four.json").write_bytes(WRITERS["gemini"](TALK))
+    (place / "package.json").write_text('{"name":"x"}')
+    (place / "notes.md").write_text("# Notes")
+    return place
+
+
+def test_a_folder_is_imported_and_summed_up(command, folder: Path):
+    done = command("import", str(folder))
+    assert done.code == 0
+    assert "Imported 3 files: 10 messages in 3 sessions" in done.out
+    assert "Formats: " in done.out
+    assert all(f"{name} 1" in done.out for name in ("gemini-cli", "pi", "langchain"))
+    assert "1 file left out:" in done.out
+    assert "package.json: This is JSON, but no transcript that is known." in done.out
+    assert "notes.md" not in done.out
+
+
+def test_what_is_known_is_skipped(command, folder: Path):
+    command("import", str(folder))
+    again = command("import", str(folder))
+    assert "0 records stored." in again.out
+    assert "3 files held nothing new." in again.out
+
+
+def test_hidden_folders_are_read_only_when_they_are_named(command, folder: Path):
+    done = command("import", str(folder / ".hidden"))
+    assert "Imported 1 file: 3 messages in 1 session" in done.out
+
+
+def test_each_result_is_there_as_json(command, folder: Path):
+    found = command("import", str(folder), "--json").json["files"]
+    by_name = {Path(item["path"]).name: item for item in found}
+    assert [result["format"] for result in by_name["one.json"]["results"]] == ["gemini-cli"]
+    assert by_name["package.json"]["results"] == []
+    assert "no transcript" in by_name["package.json"]["error"]
+
+
+def test_a_file_that_was_named_and_cannot_be_read_fails_and_the_others_are_imported(command, folder: Path):
+    done = command("import", str(folder / "one.json"), str(folder / "package.json"))
+    assert done.code == 1
+    assert "Imported 1 file" in done.out
+
+
+def test_each_line_that_is_a_conversation_becomes_a_session(command, tmp_path: Path):
+    def line(word: str) -> str:
+        return json.dumps({"messages": [{"role": "user", "content": word}, {"role": "assistant", "content": "Yes."}]})
+
+    file = tmp_path / "runs.jsonl"
+    file.write_text(line("First?") + "\n\n" + line("Second?") + "\n")
+    done = command("import", str(file))
+    assert done.code == 0
+    assert "4 messages in 2 sessions" in done.out
+    assert command("import", str(file), "--json").json["files"][0]["results"][1]["session_id"] == "runs-3"
+
+
+def test_a_whole_history_is_read_only_when_it_is_asked_for_by_name(command, tmp_path: Path, monkeypatch):
+    home = tmp_path / "claude"
+    session = {"type": "user", "uuid": "u1", "sessionId": "s", "message": {"role": "user", "content": "Hello"}}
+    (home / "projects" / "app").mkdir(parents=True)
+    (home / "projects" / "app" / "s.jsonl").write_text(json.dumps(session) + "\n")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home))
+    refused = command("import")
+    assert refused.code != 0
+    assert "--history" in refused.err
+    done = command("import", "--history", "claude-code")
+    assert done.code == 0
+    assert "Imported 1 file: 1 message in 1 session" in done.out
+
+
+def test_an_unknown_client_is_refused_with_those_that_are_known(command):
+    refused = command("import", "--history", "someone")
+    assert refused.code != 0
+    assert "claude-code" in refused.err
+
+
+def test_a_session_id_is_for_one_file(command, folder: Path):
+    refused = command("import", str(folder), "--session", "mine")
+    assert refused.code != 0
+    assert "--session" in refused.err
+    assert command("import", str(folder / "one.json"), "--session", "mine", "--json").json["session_id"] == "mine"
