@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mcp_compact.cli.archive import ask
 from mcp_compact.cli.files import about_file, readable_file
-from mcp_compact.cli.importing import LISTED, Progress
+from mcp_compact.cli.import_progress import Progress
 from mcp_compact.cli.output import print_json
 from mcp_compact.cli.terminal import terminal
 from mcp_compact.cli.text import count, cut, shown
@@ -21,6 +21,7 @@ from mcp_compact.service.service import Service
 
 SUFFIXES = (".jsonl", ".json", ".traj")
 """Names of files in folders that may be transcripts; what they are is told by their content."""
+LISTED = 10
 SEVERAL = "several_conversations"
 
 

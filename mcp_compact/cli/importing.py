@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import sys
-import time
 
+from mcp_compact.cli import import_many
 from mcp_compact.cli.account import warning_lines
 from mcp_compact.cli.archive import ask
 from mcp_compact.cli.files import about_file, known_format, readable_file
+from mcp_compact.cli.import_progress import Progress
 from mcp_compact.cli.output import print_json
-from mcp_compact.cli.picture import bar
-from mcp_compact.cli.terminal import Terminal, is_screen, terminal
-from mcp_compact.cli.text import count, share, shown, size, tokens
+from mcp_compact.cli.terminal import terminal
+from mcp_compact.cli.text import count, share, shown, tokens
 from mcp_compact.errors import CallerError
 from mcp_compact.service.results import ImportResult, Status
 from mcp_compact.service.service import Service
 
-BAR_COLUMNS = 30
-REDRAW_S = 0.1
-PLAIN_LINE_S = 10.0
-"""Where nobody watches, a line of progress comes so rarely."""
 LISTED = 10
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Import one transcript, or all that the paths name."""
-    from mcp_compact.cli import import_many
-
     name = known_format(arguments.format)
     paths = import_many.asked_paths(arguments.paths, arguments.history)
     if len(paths) == 1 and not import_many.is_folder(paths[0]):
@@ -38,8 +31,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _one(arguments: argparse.Namespace, named: str, name: str) -> int:
-    from mcp_compact.cli import import_many
-
     path = readable_file(named)
     progress = Progress(terminal("stderr"))
 
@@ -88,33 +79,3 @@ def problems_of(result: ImportResult) -> list[str]:
     """Lines that were not understood, and other warnings of the import."""
     more = result.problem_count - len(result.problems)
     return [*result.problems, *([f"and {count(more, 'more such line')}"] if more > 0 else []), *result.warnings]
-
-
-class Progress:
-    """A bar on stderr where somebody watches; else a line now and then. Called with done, total and what."""
-
-    def __init__(self, screen: Terminal) -> None:
-        self._screen = screen
-        self._watched = is_screen(sys.stderr)
-        self._last_s = time.monotonic()
-        self._drawn = 0
-
-    def __call__(self, done: int, total: int, what: str) -> None:
-        """Show how far it is; `total` 0 means unknown."""
-        now_s = time.monotonic()
-        if now_s - self._last_s < (REDRAW_S if self._watched else PLAIN_LINE_S):
-            return
-        self._last_s = now_s
-        if not self._watched:
-            print(f"{shown(what)}: {size(done)}" + (f" of {size(total)}" if total else ""), file=sys.stderr)
-            return
-        drawn = bar(min(done, total), total, BAR_COLUMNS, self._screen) if total else ""
-        line = f"{shown(what)} {drawn} {share(done, total) if total else size(done)}"[: self._screen.columns - 1]
-        print("\r" + line.ljust(self._drawn), end="", file=sys.stderr, flush=True)
-        self._drawn = len(line)
-
-    def end(self) -> None:
-        """Take the bar away."""
-        if self._drawn:
-            print("\r" + " " * self._drawn + "\r", end="", file=sys.stderr, flush=True)
-            self._drawn = 0
