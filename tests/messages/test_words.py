@@ -29,6 +29,16 @@ def test_what_a_person_typed_is_the_text_of_the_user_record():
     assert users_words(user([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}])) == "one\ntwo"
 
 
+def test_what_the_client_puts_below_a_plan_is_not_its_users() -> None:
+    below = (
+        "If you need specific details from before exiting plan mode (like exact code snippets, error messages, or "
+        "content you generated), read the full transcript at: /home/me/session.jsonl"
+    )
+
+    assert users_words(user(f"Implement the parser.\n\n{below}")) == "Implement the parser."
+    assert users_words(user("If you need specific details, ask me.")) == "If you need specific details, ask me."
+
+
 @pytest.mark.parametrize("more", [{"is_meta": True}, {"is_summary": True}, {"agent_id": "a1"}])
 def test_meta_records_summaries_and_sub_agents_prompts_are_nobodys_words(more):
     assert users_words(user("always do this", **more)) == ""
