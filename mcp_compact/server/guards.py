@@ -71,14 +71,17 @@ class WholeBodies:
     """A request is handed on when its body is there: within the size and the time that bodies may have.
 
     What vanishes, dawdles or swells ends here, before anything was made for it and without a line in the log.
+    Where callers need a token nothing is held in memory for one without: it is refused by its headers alone.
     """
 
     app: ASGIApp
     max_bytes: int
     limit_s: float
+    must_authorize: bool = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] not in ("POST", "PUT", "PATCH"):
+        is_stranger = self.must_authorize and not isinstance(scope.get("user"), AuthenticatedUser)
+        if scope["type"] != "http" or scope["method"] not in ("POST", "PUT", "PATCH") or is_stranger:
             await self.app(scope, receive, send)
             return
         body, refused = await self._whole(scope, receive)

@@ -177,12 +177,13 @@ def network_app(settings: Settings, network: Network, *, port: int) -> Starlette
     figures = Sessions(lambda: opened.services[0], lambda: opened.tenants[0])
     may_read = metrics_answer(figures, must_authorize=network.must_authorize)
     app.router.routes.append(Route(METRICS_PATH, may_read, methods=["GET"]))
-    # The last is the innermost: it stands inside of the authentication, which names the tenant.
-    app.user_middleware.insert(
-        0, Middleware(WholeBodies, max_bytes=http.max_body_bytes, limit_s=http.receive_timeout_s)
-    )
     app.user_middleware.insert(0, Middleware(HostGuard, settings=guard))
-    app.user_middleware.append(Middleware(RateGuard, rates=Rates(http.calls_per_minute)))
+    # These stand inside of the authentication, which names the tenant.
+    whole = {"max_bytes": http.max_body_bytes, "limit_s": http.receive_timeout_s}
+    app.user_middleware += [
+        Middleware(RateGuard, rates=Rates(http.calls_per_minute)),
+        Middleware(WholeBodies, **whole, must_authorize=network.must_authorize),
+    ]
     _open_once(app, settings, opened)
     return app
 

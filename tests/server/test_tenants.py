@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.server.web import Web, command, new_token, web
+from tests.server.web import WAIT_S, Web, command, new_token, web
 
 SECRET = "the launch code is 0000-zebra"
 
@@ -37,6 +38,14 @@ def test_without_a_good_token_nothing_is_answered(site: Site) -> None:
         refused = site.web.request(method, site.web.path, body, {"Content-Type": "application/json", **header})
         assert refused.status == 401
         assert "www-authenticate" in refused.headers
+
+
+def test_nobody_waits_for_the_body_of_a_caller_without_a_token(site: Site) -> None:
+    path = "/messages/?session_id=0123456789abcdef0123456789abcdef" if site.web.path == "/sse" else site.web.path
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{site.web.port}\r\nContent-Length: 1000000\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", site.web.port), timeout=WAIT_S) as own:
+        own.sendall(head.encode())
+        assert b" 401 " in own.recv(4_096)
 
 
 @pytest.mark.parametrize("era", ["auto", "legacy"])
