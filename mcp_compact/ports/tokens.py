@@ -46,7 +46,7 @@ class Tenants(Protocol):
         ...
 
     async def has_tokens(self) -> bool:
-        """Was ever one made, revoked ones too? From then on nobody calls without."""
+        """Was ever one made, revoked ones too? A server that is started then serves nobody without."""
         ...
 
     async def active(self, since_ms: int) -> list[str]:
