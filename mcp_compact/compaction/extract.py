@@ -25,6 +25,7 @@ from mcp_compact.compaction.extract_requests import requests, within, without_re
 from mcp_compact.compaction.extract_score import gather, glued, worth
 from mcp_compact.compaction.extract_tasks import task_lines, tasks
 from mcp_compact.compaction.fitting import fit
+from mcp_compact.messages.blocks import TextBlock
 from mcp_compact.messages.ids import ToolUseId
 from mcp_compact.messages.masking import masked, without_private_keys
 from mcp_compact.messages.memory_document import DEFAULT_TITLE, MemoryDocument
@@ -44,6 +45,10 @@ PASSES = 3
 FACTORS = {ASSISTANT: 1.15}
 """Gain of a line by who wrote it: a sentence says more to a reader than a line of code does.
 Paid for with recall of what was needed, on purpose: about 0.4 points at 1.15, 0.6 at 1.5 (3,000 tokens)."""
+TALK_FROM = 0.2
+"""Share of the user's words in a talk from which they get more room."""
+MOST_WORDS = 0.9
+"""Of the budget, for the user's words in a talk."""
 NARROW_TAIL, WIDE_TAIL = 0.25, 0.5
 WIDE_BELOW = 3.0
 
@@ -73,10 +78,12 @@ def extract(material: Material, budget_units: int, section_units: int | None, co
     said = [*earlier, *(w for r in material.records if (w := users_words(r)))]
     told = requests([without_private_keys(words) for words in said])
     material = replace(material, records=without_revoked(material.records, earlier))
+    times = room_for_words(material.records)
     limit = budget_units if section_units is None else min(budget_units, section_units)
+    limit = int(limit * MOST_WORDS) if times > 1 else limit
     words = Words(
         title=material.previous.title if material.previous else DEFAULT_TITLE,
-        requests=tuple(within(told, budget_units, limit, count)),
+        requests=tuple(within(told, int(budget_units * times), limit, count)),
         tasks=tuple(_fitting(task_lines(tasks(material.records, material.previous)), budget_units, count)),
     )
     chosen, own, state = _chosen(material, words, budget_units, section_units, count)
@@ -87,6 +94,19 @@ def extract(material: Material, budget_units: int, section_units: int | None, co
             chosen.popitem()
         made = document(words, own, chosen, state)
     return fit(_masked(made), budget_units, section_units, count)
+
+
+def room_for_words(records: Sequence[Record]) -> float:
+    """How many times their usual share of the budget the user's words get.
+
+    Once in a session of work, where they are a few per cent of it. In a talk without tools they are what there is
+    to keep: from a fifth of the text on they get more, up to three times their share.
+    """
+    said = sum(len(users_words(record)) for record in records)
+    whole = sum(len(block.text) for record in records for block in record.blocks if isinstance(block, TextBlock))
+    if not whole or any(record.calls for record in records):
+        return 1.0
+    return 1.0 + 2.0 * min(1.0, max(0.0, said / whole - TALK_FROM) / TALK_FROM)
 
 
 def tail_share(live_tokens: int, target_tokens: int) -> float:

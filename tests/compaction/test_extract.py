@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_compact.compaction.extract import Material, extract, tail_share
+from mcp_compact.compaction.extract import Material, extract, room_for_words, tail_share
 from mcp_compact.messages.codec import decode_message
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.memory_document import (
@@ -317,3 +317,17 @@ def test_keys_reach_no_memory_whatever_they_stand_in():
     assert "[masked]" in text
     assert key not in text
     assert not any(line in text for line in body)
+
+
+def test_in_a_talk_without_tools_the_users_words_get_more_room() -> None:
+    said = [
+        f"The service in region {n} is owned by the team of harbour {n}, and its number is {4000 + n}."
+        for n in range(40)
+    ]
+    talk = [record for text in said for record in (user(text), says("Acknowledged, and going on with the plan."))]
+    document = extract(Material(tuple(talk)), 600_000, None, count)
+    kept = sum(text in document.render() for text in said)
+    assert room_for_words(talk) == 3.0
+    assert room_for_words([*talk, *session()]) == 1.0
+    assert room_for_words([]) == 1.0
+    assert kept >= 12
