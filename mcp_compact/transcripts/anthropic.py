@@ -16,11 +16,14 @@ from mcp_compact.messages.codec import canonical
 from mcp_compact.transcripts.claude_code import ClaudeCodeReader
 from mcp_compact.transcripts.facts import SessionFacts
 from mcp_compact.transcripts.fields import text_of
+from mcp_compact.transcripts.kinds import HEADER
 from mcp_compact.transcripts.lines import Json, Line, Problem, excerpt, loads, parse_line
 from mcp_compact.transcripts.parsed import Known, Parsed, nothing_known
 from mcp_compact.transcripts.report import ImportReport
 
 SYSTEM_PROMPT = "system_prompt"
+_TAKEN = ("messages", "system", "model")
+"""What of a request becomes records and facts; the rest is kept as it is."""
 
 
 class AnthropicReader:
@@ -93,7 +96,9 @@ class AnthropicReader:
                 "Import them one by one, each as its own session.",
             )
         value = _document(lines)
+        beside: Json = {}
         if isinstance(value, dict):
+            beside = {key: item for key, item in value.items() if key not in _TAKEN}
             self._model = text_of(value, "model") or self._model
             if value.get("system"):
                 yield from self._system(value["system"])
@@ -109,6 +114,10 @@ class AnthropicReader:
                 yield from self._item(item, canonical(item), place)
             else:
                 self.report.add_problem(Problem(place, "not a JSON object", excerpt(canonical(item))))
+        if beside:
+            # Behind the messages: their places, which name them, stay what they are.
+            header = {"type": HEADER, "request": beside}
+            yield from self._items.feed(header, canonical(header), 0)
 
     def _system(self, system: object) -> Iterator[Parsed]:
         raw = {"role": "system", "content": system}

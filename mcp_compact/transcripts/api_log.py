@@ -53,10 +53,12 @@ class ApiLogReader(TranslatedReader):
         del self._said[same:]
         for place, message in enumerate(messages[same:], same + 1):
             yield from self._message(message, f"{call}:{place}")
+        if isinstance(response, str):
+            yield Entry("api_stream", {"response": response}, uuid=f"{call}:stream")
         answer = streamed(response) if isinstance(response, str) else response
         if isinstance(answer, Mapping) and answer.get("role") == "assistant":
             yield from self._message(answer, f"{call}:answer")
-        elif response is not None:
+        elif response is not None and not isinstance(response, str):
             yield Entry("api_answer", {"response": response}, uuid=f"{call}:answer")
 
     def _same(self, messages: list[Mapping[str, Any]]) -> int:

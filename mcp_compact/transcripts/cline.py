@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mcp_compact.transcripts.fields import count_of, object_of, text_of, uuid_of
+from mcp_compact.transcripts.kinds import HEADER
 from mcp_compact.transcripts.pieces import as_text, each_object, image_at, made, part_kind, text, usage_of
-from mcp_compact.transcripts.translated import HEADER, Entry, TranslatedReader, boundary
+from mcp_compact.transcripts.translated import Entry, TranslatedReader, boundary
 
 SUMMARY, NOTICE = "compaction_summary", "compaction"
 SENT = ("inputTokens",)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from mcp_compact.transcripts.fields import object_of, text_of, uuid_of
+from mcp_compact.transcripts.kinds import HEADER
 from mcp_compact.transcripts.pieces import (
     as_text,
     call,
@@ -24,7 +25,7 @@ from mcp_compact.transcripts.pieces import (
     texts,
     usage_of,
 )
-from mcp_compact.transcripts.translated import HEADER, Entry, TranslatedReader
+from mcp_compact.transcripts.translated import Entry, TranslatedReader
 
 GEMINI, USER = "gemini", "user"
 NOTICES = ("info", "warning", "error", "about", "help", "stats")

@@ -12,8 +12,9 @@ from typing import Any
 
 from mcp_compact.transcripts.fields import object_of, text_of, uuid_of
 from mcp_compact.transcripts.gemini_cli import part_block, response_text
+from mcp_compact.transcripts.kinds import HEADER
 from mcp_compact.transcripts.pieces import PART, UNNAMED, as_text, call, each_object, made, result, text, usage_of
-from mcp_compact.transcripts.translated import HEADER, Entry, TranslatedReader
+from mcp_compact.transcripts.translated import Entry, TranslatedReader
 
 ROLES = {"user": "user", "model": "assistant", "function": "user", "tool": "user"}
 SENT = ("promptTokenCount", "prompt_token_count")

@@ -19,6 +19,8 @@ NO_MODEL = "<synthetic>"
 """The model of messages that the client made itself."""
 UNKNOWN = "unknown"
 """The type of an object that names none."""
+HEADER = "header"
+"""The type of what stands beside a list of messages: the session's or the request's own fields."""
 API_ERROR = "api_error_message"
 TRANSCRIPT_ONLY = "transcript_only"
 BOUNDARY = "compact_boundary"
@@ -30,7 +32,7 @@ KNOWN_TYPES = frozenset(
         *("system", "attachment", "progress", "summary", "file-history-snapshot", "file-history-delta"),
         *("queue-operation", "last-prompt", "mode", "permission-mode", "pr-link", "atis-latch"),
         *("ai-title", "custom-title", "bridge-session", "frame-link", "relocated", "tag", "teleported-from"),
-        *("agent-name", "agent-color", "agent-setting", "worktree-state", "result"),
+        *("agent-name", "agent-color", "agent-setting", "worktree-state", "result", HEADER),
     )
 )
 _ROLES = (*MESSAGE_TYPES, "system")

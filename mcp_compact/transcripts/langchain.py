@@ -12,6 +12,7 @@ from typing import Any
 
 from mcp_compact.messages.message import Message
 from mcp_compact.transcripts.fields import object_of, text_of, uuid_of
+from mcp_compact.transcripts.kinds import HEADER
 from mcp_compact.transcripts.pieces import (
     PART,
     as_text,
@@ -26,7 +27,7 @@ from mcp_compact.transcripts.pieces import (
     texts,
     usage_of,
 )
-from mcp_compact.transcripts.translated import HEADER, Entry, TranslatedReader, boundary
+from mcp_compact.transcripts.translated import Entry, TranslatedReader, boundary
 
 ROLES = {
     "human": "user", "ai": "assistant", "system": "system", "developer": "system", "tool": "user", "function": "user",

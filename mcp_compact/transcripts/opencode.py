@@ -11,6 +11,7 @@ from typing import Any
 
 from mcp_compact.messages.blocks import CLEARED_RESULT
 from mcp_compact.transcripts.fields import object_of, text_of, uuid_of
+from mcp_compact.transcripts.kinds import HEADER
 from mcp_compact.transcripts.pieces import (
     as_text,
     call,
@@ -23,7 +24,7 @@ from mcp_compact.transcripts.pieces import (
     texts,
     usage_of,
 )
-from mcp_compact.transcripts.translated import HEADER, Entry, TranslatedReader, boundary
+from mcp_compact.transcripts.translated import Entry, TranslatedReader, boundary
 
 SILENT = frozenset(("reasoning", "step-start", "step-finish", "patch", "snapshot", "agent", "retry", "compaction"))
 """Parts that are nothing a model is sent."""

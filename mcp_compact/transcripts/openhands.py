@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from mcp_compact.messages.message import Message
+from mcp_compact.messages.message import MESSAGE_TYPES, Message
 from mcp_compact.transcripts.fields import count_of, object_of, text_of, uuid_of
+from mcp_compact.transcripts.kinds import HEADER
 from mcp_compact.transcripts.openhands_sdk import SdkEvents
 from mcp_compact.transcripts.pieces import as_text, call, each_object, image_at, made, result, text, texts, usage_of
-from mcp_compact.transcripts.translated import HEADER, Entry, TranslatedReader, boundary
+from mcp_compact.transcripts.translated import Entry, TranslatedReader, boundary
 
 SILENT = frozenset(
     ("change_agent_state", "agent_state_changed", "null", "condensation_request", "recall", "pause", "resume",
@@ -67,7 +68,7 @@ class OpenHandsReader(TranslatedReader):
         message, is_meta = self._action(raw, own.kind) if "action" in raw else self._observation(raw, own.kind)
         understood = message is not None or own.kind in SILENT or own.kind == "system"
         yield replace(own, message=message, is_meta=is_meta, unknown=() if understood else (own.kind or "(none)",))
-        if message is not None and number is not None and own.uuid:
+        if message is not None and message.role in MESSAGE_TYPES and number is not None and own.uuid:
             self._kept[number] = own.uuid
 
     # ------------------------------------------------------------ what the agent did

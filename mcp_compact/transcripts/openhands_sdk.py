@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from mcp_compact.messages.message import Message
+from mcp_compact.messages.message import MESSAGE_TYPES, Message
 from mcp_compact.transcripts.facts import FactsGatherer
 from mcp_compact.transcripts.fields import object_of, text_of, texts_of, uuid_of
 from mcp_compact.transcripts.pieces import as_text, call, each_object, image_at, made, result, text
@@ -37,7 +37,7 @@ class SdkEvents:
         message = _message(kind, raw)
         understood = message is not None or kind in OTHERS
         yield replace(own, message=message, unknown=() if understood else (kind,))
-        if message is not None and own.uuid:
+        if message is not None and message.role in MESSAGE_TYPES and own.uuid:
             self._kept[own.uuid] = None
 
     def _condensed(self, own: Entry) -> Iterator[Entry]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from mcp_compact.messages.message import Message
 from mcp_compact.transcripts.fields import count_of, object_of, text_of, uuid_of
+from mcp_compact.transcripts.kinds import HEADER
 from mcp_compact.transcripts.pieces import (
     as_text,
     call,
@@ -23,7 +24,7 @@ from mcp_compact.transcripts.pieces import (
     texts,
     usage_of,
 )
-from mcp_compact.transcripts.translated import HEADER, Entry, TranslatedReader, boundary
+from mcp_compact.transcripts.translated import Entry, TranslatedReader, boundary
 
 KNOWN = frozenset(
     ("session", "message", "model_change", "thinking_level_change", "compaction", "branch_summary", "custom",

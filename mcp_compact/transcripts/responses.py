@@ -12,8 +12,9 @@ from typing import Any
 from mcp_compact.messages.message import Message
 from mcp_compact.transcripts.codex_items import message_of
 from mcp_compact.transcripts.fields import object_of, text_of, uuid_of
+from mcp_compact.transcripts.kinds import HEADER
 from mcp_compact.transcripts.pieces import as_text, call, each_object, image_at, made, result, text, usage_of
-from mcp_compact.transcripts.translated import HEADER, Entry, TranslatedReader
+from mcp_compact.transcripts.translated import Entry, TranslatedReader
 
 SILENT = frozenset(
     ("reasoning", "compaction", "compaction_summary", "compaction_trigger", "item_reference", "web_search_call",

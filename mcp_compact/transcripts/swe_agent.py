@@ -11,8 +11,9 @@ from typing import Any
 
 from mcp_compact.messages.message import Message
 from mcp_compact.transcripts.fields import object_of, text_of, texts_of
+from mcp_compact.transcripts.kinds import HEADER
 from mcp_compact.transcripts.pieces import as_text, call, each_object, image_at, made, result, text, texts, usage_of
-from mcp_compact.transcripts.translated import HEADER, Entry, TranslatedReader
+from mcp_compact.transcripts.translated import Entry, TranslatedReader
 
 COMMAND = "bash"
 FENCES = ("```mswea_bash_command\n", "```bash\n")

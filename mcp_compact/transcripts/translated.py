@@ -20,13 +20,11 @@ from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.message import MESSAGE_TYPES, Message, Record
 from mcp_compact.transcripts.facts import FactsGatherer, SessionFacts
 from mcp_compact.transcripts.fields import uuid_of
-from mcp_compact.transcripts.kinds import BOUNDARY, UNKNOWN
+from mcp_compact.transcripts.kinds import BOUNDARY, HEADER, UNKNOWN
 from mcp_compact.transcripts.lines import Json, Line, Problem, excerpt, loads, parse_line, whole_object
 from mcp_compact.transcripts.parsed import Known, Parsed, derived_uuid, nothing_known
 from mcp_compact.transcripts.report import ImportReport, PairCheck
 
-HEADER = "header"
-"""The kind of what stands beside the list of entries: the session's own fields."""
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from mcp_compact.messages.message import Record
+from mcp_compact.messages.message import Message, Record
 from mcp_compact.transcripts.lines import read_lines
 from mcp_compact.transcripts.parsed import Parsed, Reader
 from mcp_compact.transcripts.registry import reader_for
@@ -61,6 +61,17 @@ def pairs(found: Sequence[Record]) -> list[tuple[str, Any, str, bool]]:
         for call in record.calls
         if call.id in results
     ]
+
+
+def message_of(record: Record) -> Message:
+    assert record.message is not None
+    return record.message
+
+
+def sent(record: Record) -> int:
+    """The tokens of the request that a record answers; 0 where nothing was counted."""
+    usage = message_of(record).usage
+    return usage.context_tokens if usage else 0
 
 
 # ------------------------------------------------------------------ writers

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from mcp_compact.library import compact_transcript
+from mcp_compact.messages.words import users_words
+from tests.transcripts.foreign import document, pairs, read, records, spoken
+
+AT = "2025-01-27T22:44:56.900854"
+
+
+def events(*items):
+    return document([{"id": number, "timestamp": AT, **item} for number, item in enumerate(items)])
+
+
+def asked(words):
+    return {"source": "user", "action": "message", "args": {"content": words}}
+
+
+def act(action, call_id="", answer="r1", said="", **given):
+    event = {"source": "agent", "action": action, "args": given}
+    if call_id:
+        message = {"role": "assistant", "content": said, "tool_calls": [
+            {"id": call_id, "function": {"name": "execute_bash", "arguments": '{"command": "ls"}'}}]}  # fmt: skip
+        event["tool_call_metadata"] = {
+            "function_name": "execute_bash", "tool_call_id": call_id,
+            "model_response": {"id": answer, "model": "m", "choices": [{"message": message}], "usage": {"prompt_tokens": 9}},
+        }  # fmt: skip
+    return event
+
+
+def seen(kind, cause, content, call_id=""):
+    event = {"source": "agent", "observation": kind, "cause": cause, "content": content, "extras": {}}
+    return {**event, "tool_call_metadata": {"tool_call_id": call_id}} if call_id else event
+
+
+def test_actions_of_one_answer_say_its_text_and_usage_once():
+    data = events(
+        asked("Look."), act("run", "c1", said="I look."), act("run", "c2", said="I look."), seen("run", 1, "a", "c1")
+    )
+    found = records("openhands", data)
+    assert spoken(found) == [("user", "Look."), ("assistant", "I look.")]
+    assert [(call.id, call.name, call.input) for r in found for call in r.calls] == [
+        ("c1", "execute_bash", {"command": "ls"}), ("c2", "execute_bash", {"command": "ls"}),
+    ]  # fmt: skip
+    assert [r.message.usage.context_tokens for r in found if r.message and r.message.usage] == [9]
+
+
+def test_an_action_without_a_call_is_paired_by_its_event():
+    found = records("openhands", events(asked("x"), act("run", command="ls", thought="I look."), seen("run", 1, "a")))
+    assert pairs(found) == [("run", {"command": "ls"}, "a", False)]
+    assert found[1].text == "I look."
+
+
+def test_an_observation_without_a_cause_is_never_the_result_of_the_first_event():
+    found = records(
+        "openhands", events(act("run", command="ls"), {"source": "agent", "observation": "run", "content": "a"})
+    )
+    assert pairs(found) == []
+
+
+def test_the_end_is_what_the_agent_said_last():
+    found = records("openhands", events(asked("x"), act("finish", "c1", final_thought="Done.")))
+    assert spoken(found)[-1] == ("assistant", "Done.")
+    assert not found[-1].calls
+
+
+def test_what_the_workplace_tells_is_nobody_s_words():
+    found = records("openhands", events(asked("x"), seen("recall", None, "Runs on Linux. Never use sudo.")))
+    assert found[-1].is_meta
+    assert users_words(found[-1]) == ""
+
+
+def test_changes_of_state_are_kept_and_unknown_kinds_counted():
+    state = {"source": "environment", "observation": "agent_state_changed", "content": "", "extras": {}}
+    reader, parsed = read(
+        "openhands", events(asked("x"), state, {"source": "agent", "observation": "novel", "content": ""})
+    )
+    assert len(parsed) == 3
+    assert reader.report.unknown_types == {"novel": 1}
+
+
+def test_a_condensation_keeps_what_it_did_not_forget():
+    gone = {"source": "agent", "action": "condensation",
+            "args": {"forgotten_events_start_id": 1, "forgotten_events_end_id": 2, "summary": "They looked."}}  # fmt: skip
+    data = events(
+        asked("Look."), act("run", command="ls"), seen("run", 1, "a"), asked("And now?"), gone, asked("Go on.")
+    )
+    shown = [m["content"] for m in compact_transcript([data], output="anthropic").messages]
+    assert shown == ["They looked.", "Look.", "And now?", "Go on."]
+
+
+def test_events_of_the_agent_sdk_are_read_too():
+    data = document([
+        {"kind": "SystemPromptEvent", "id": "e0", "source": "agent", "system_prompt": {"type": "text", "text": "Be brief."}},
+        {"kind": "MessageEvent", "id": "e1", "source": "user", "llm_message": {"role": "user", "content": [{"text": "Look."}]}},
+        {"kind": "ActionEvent", "id": "e2", "source": "agent", "thought": [{"text": "I look."}], "tool_name": "terminal",
+         "tool_call_id": "c1", "tool_call": {"id": "c1", "name": "terminal", "arguments": '{"command": "ls"}'},
+         "llm_response_id": "r1"},
+        {"kind": "ObservationEvent", "id": "e3", "source": "environment", "tool_name": "terminal", "tool_call_id": "c1",
+         "observation": {"kind": "TerminalObservation", "content": [{"type": "text", "text": "a"}], "is_error": True}},
+        {"kind": "Condensation", "id": "e4", "source": "environment", "forgotten_event_ids": ["e2", "e3"], "summary": "S"},
+        {"kind": "MessageEvent", "id": "e5", "source": "user", "llm_message": {"role": "user", "content": [{"text": "More."}]}},
+        {"kind": "NovelEvent", "id": "e6", "source": "agent"},
+    ])  # fmt: skip
+    reader, parsed = read("openhands", data)
+    found = [item.record for item in parsed]
+    assert pairs(found) == [("terminal", {"command": "ls"}, "a", True)]
+    assert reader.report.unknown_types == {"NovelEvent": 1}
+    shown = [m["content"] for m in compact_transcript([data], output="anthropic").messages]
+    assert [part if isinstance(part, str) else part[0]["text"] for part in shown] == ["S", "Look.", "More."]
+
+
+def test_the_rows_of_a_benchmark_hold_a_history():
+    data = document({"instance_id": "django-1", "history": [{"id": 0, **asked("Fix it.")}], "metrics": {}})
+    reader, parsed = read("openhands", data)
+    assert spoken([item.record for item in parsed]) == [("user", "Fix it.")]
+    assert reader.facts().session_id == "django-1"
