@@ -10,10 +10,13 @@ from mcp_compact.compaction.extract import Material
 from mcp_compact.messages.branch import active_positions, link_of
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.live import live_context
+from mcp_compact.messages.markers import MarkerKind
 from mcp_compact.messages.message import Record
 from mcp_compact.service.offline import native_markers
 from mcp_compact.transcripts.kinds import BOUNDARY
 from mcp_compact.transcripts.native import native_boundary, summary_of
+
+MARKER_KINDS = frozenset(kind.value for kind in MarkerKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,14 @@ def native_compactions(records: Sequence[Record]) -> tuple[NativeCompaction, ...
 
 
 def branch(records: Sequence[Record]) -> tuple[Record, ...]:
-    """The records of the active branch, over all compactions: what was rewound is not said any more."""
-    active = active_positions([link_of(record) for record in records]) if records else set()
-    return tuple(records[position] for position in sorted(active))
+    """The records of the active branch, over all compactions: what was rewound is not said any more.
+
+    Our own markers stand in the archive as roots, where a chain would end: they are left out.
+    """
+    said = [record for record in records if not _is_own_marker(record)]
+    active = active_positions([link_of(record) for record in said]) if said else set()
+    return tuple(said[position] for position in sorted(active))
+
+
+def _is_own_marker(record: Record) -> bool:
+    return record.is_root and record.type == "system" and record.subtype in MARKER_KINDS
