@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -35,14 +36,16 @@ class Sessions:
     service: Callable[[], Service]
     tenants: Callable[[], Tenants]
     clock: Callable[[], float] = time.monotonic
+    _lock: anyio.Lock = field(default_factory=anyio.Lock)
     _counted: Counter[str] = field(default_factory=Counter)
     _at_s: float = float("-inf")
 
     async def by_level(self) -> Mapping[str, int]:
         """How many there are of each level."""
-        if self.clock() - self._at_s > AGE_S:
-            self._at_s = self.clock()
-            self._counted = await self._count()
+        async with self._lock:
+            if self.clock() - self._at_s > AGE_S:
+                self._counted = await self._count()
+                self._at_s = self.clock()
         return self._counted
 
     async def _count(self) -> Counter[str]:

@@ -15,8 +15,12 @@ import pytest
 from opentelemetry import metrics
 
 from mcp_compact.config import load_settings
+from mcp_compact.messages.ids import SessionId
+from mcp_compact.ports.store import SessionFacts, SessionKey
 from mcp_compact.server.logs import JsonLines, PlainLines
 from mcp_compact.server.metrics import BEFORE, DECLINES, RULES_LOST, Metrics
+from mcp_compact.server.metrics_route import AGE_S, DAY_MS, PAGE, Sessions
+from mcp_compact.wiring import open_service, open_tenants
 from tests.server.web import WAIT_S, Web, environment, new_token, web
 
 VALUE = re.compile(r'^(\w+)\{\w+="([^"]*)"\} (\d+)$', re.MULTILINE)
@@ -111,6 +115,28 @@ def test_a_label_that_is_no_word_of_ours_is_other():
     assert 'mcp_compact_sessions{level="ok"} 2' in text
     assert 'mcp_compact_tokens_before_total{strategy="session_memory"} 70000' in text
     assert f"# TYPE {RULES_LOST}_total counter" in text
+
+
+async def test_sessions_of_every_tenant_count_while_they_are_a_day_old_at_most(tmp_path: Path):
+    settings = load_settings({"MCP_COMPACT_DB": str(tmp_path / "archive.db")})
+    async with open_tenants(settings) as tenants, open_service(settings) as service:
+        now_ms = service.deps.clock.now_ms()
+        for namespace, name, age_ms in (
+            ("local", "new", 0),
+            *(("other", f"session-{number}", number * 1_000) for number in range(PAGE + 5)),
+            ("other", "old", DAY_MS + 60_000),
+            ("third", "older", 2 * DAY_MS),
+        ):
+            await service.deps.store.create_session(
+                SessionKey(namespace, SessionId(name)), SessionFacts(), now_ms - age_ms
+            )
+        assert await tenants.active(now_ms - DAY_MS) == ["local", "other"]
+        times = iter([0.0, 0.0, 1.0, 1.0 + AGE_S + 1, 1.0 + AGE_S + 1])
+        sessions = Sessions(lambda: service, lambda: tenants, lambda: next(times))
+        assert await sessions.by_level() == {"ok": PAGE + 6}
+        await service.deps.store.create_session(SessionKey("local", SessionId("newer")), SessionFacts(), now_ms)
+        assert await sessions.by_level() == {"ok": PAGE + 6}, "it is not counted anew so soon"
+        assert await sessions.by_level() == {"ok": PAGE + 7}
 
 
 class Recorded(metrics.NoOpMeter):
