@@ -33,8 +33,11 @@ def outcome_line(report: Any) -> str:  # noqa: ANN401 (the library's Report, or 
 def _hint(report: Any) -> str:  # noqa: ANN401 (as above)
     if report.status == "nothing_to_compact" or report.tokens_before <= report.target_tokens:
         return f"; they fit the target of {tokens(report.target_tokens)}: a smaller --target lets more leave"
-    reasons = ", ".join(f"{item.path}: {item.reason}" for item in report.declined)
-    return f" ({reasons})" if reasons else ""
+    # Writers are a server's: that a file has none is no reason.
+    declined = [item for item in report.declined if item.reason != "not_configured"]
+    reasons = ", ".join(f"{item.path}: {item.reason}" for item in declined)
+    room = f"; nothing can be told in {tokens(report.target_tokens)} tokens: take a larger --target"
+    return (f" ({reasons})" if reasons else "") + (room if any(item.reason == "no_room" for item in declined) else "")
 
 
 def kept_lines(report: Any) -> list[str]:  # noqa: ANN401 (as above)

@@ -21,7 +21,10 @@ LISTED_WARNINGS = 8
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compact a file; the messages go to OUT or stdout, what was done is said beside them."""
+    """Compact a file; the messages go to OUT or stdout, what was done is said beside them.
+
+    Ends with 1 where it was to shrink and did not: the messages are the ones that were read.
+    """
     from mcp_compact.config import load_settings
     from mcp_compact.library import compact_transcript
     from mcp_compact.transcripts.registry import output_format
@@ -42,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     except CallerError as error:
         raise about_file(error, name) from error
     _hand_over(result, arguments, name)
-    return 0
+    return 1 if result.report.status == "failed" else 0
 
 
 def _chunks(path: Path | None, most_bytes: int) -> Iterator[bytes]:

@@ -46,6 +46,6 @@ def known_format(name: str) -> str:
 
     if name and name not in FORMATS:
         raise CallerError(
-            "unknown_format", f"The format {name[:40]!r} is unknown.", f"There is {' and '.join(FORMATS)}."
+            "unknown_format", f"The format {name[:40]!r} is unknown.", f"There is {', '.join(FORMATS)}."
         )
     return name

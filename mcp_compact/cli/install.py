@@ -156,9 +156,8 @@ def _say_installed(plan: Plan, *, dry_run: bool) -> None:
     elif not plan.changed:
         print("\nInstalled already: nothing was changed.")
     else:
-        print(
-            f"\nInstalled: {done} changed. Start a new session of the client; `/mcp-compact status` shows what is kept."
-        )
+        shows = "; `/mcp-compact status` shows what is kept" if plan.client == "claude-code" else ""
+        print(f"\nInstalled: {done} changed. Start a new session of the client{shows}.")
         print(f"`mcp-compact uninstall {plan.client}` takes it back. The record is kept in {plan.record.home}.")
 
 
@@ -166,7 +165,7 @@ def _say_uninstalled(plan: Plan, *, dry_run: bool) -> None:
     if not plan.record.files and not plan.changes:
         print("\nIt is not installed there: nothing was changed.")
     elif dry_run:
-        print("\nNothing was changed.")
+        print(f"\nThat would change {count(len(plan.changed), 'file')}. Nothing was changed.")
     else:
         print(f"\nTaken back: {count(len(plan.changed), 'file')} changed. The archive stays where it is.")
     for copy in plan.copies:

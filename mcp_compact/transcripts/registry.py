@@ -118,7 +118,7 @@ def output_format(name: str) -> Encoder:
     """The encoder of an output format. Raises CallerError `unknown_format`, which says what there is."""
     if name not in OUTPUT_FORMATS:
         raise CallerError(
-            "unknown_format", "This output format is not known.", f"There is {' and '.join(OUTPUT_FORMATS)}."
+            "unknown_format", "This output format is not known.", f"There is {', '.join(OUTPUT_FORMATS)}."
         )
     return OUTPUT_FORMATS[name]
 

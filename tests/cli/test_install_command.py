@@ -26,5 +26,14 @@ def test_the_whole_command_tests_itself_installs_and_takes_back(tmp_path, progra
     assert "not installed there" in nothing.out
 
 
+@pytest.mark.process
+def test_a_client_without_our_slash_commands_is_not_told_of_them(tmp_path, program):
+    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    done = program("install", "opencode", env=env)
+    assert "Start a new session of the client.\n" in done.out
+    assert "/mcp-compact status" not in done.out
+    assert "That would change 1 file. Nothing was changed." in program("uninstall", "opencode", "--dry-run", env=env).out
+
+
 def files(folder):
     return [path for path in folder.rglob("*") if path.is_file()]
