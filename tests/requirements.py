@@ -15,7 +15,6 @@ HOSTS = f"{NETWORK}::test_a_foreign_host_or_origin_is_refused_on_every_route"
 FORMATS = "not yet: other transcript formats"
 LOSS = "not yet: loss audit"
 MASKS = "not yet: masking and forgetting"
-RESOURCES = "not yet: resources, prompts and completion"
 SAMPLING = "server/test_sampling.py"
 SEARCH = "adapters/sqlite/operations/test_search.py"
 
@@ -169,7 +168,7 @@ RULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "R11.6": ("a session may be left out over stdio where it is clear", ("server/test_follow.py::test_a_call_without_an_id_means_what_the_client_is_at_and_is_up_to_date", "server/test_sessions.py::test_the_only_active_session_is_meant_and_an_older_one_is_not", "server/test_sessions.py::test_over_a_network_a_session_must_be_named_and_no_file_is_read")),
     "R11.7": ("files are read inside of the roots only", ("server/test_roots.py::test_links_and_dots_are_followed_before_the_folder_is_checked",)),
     "R11.8": ("the library is pure and light", ("test_library.py::test_the_library_imports_neither_mcp_nor_a_database", "test_library.py::test_a_conversation_shrinks_below_its_target_and_is_valid")),
-    "R11.9": ("resources, a prompt and completion of ids", (RESOURCES,)),
+    "R11.9": ("resources, a prompt and completion of ids", ("server/test_resources.py::test_every_resource_of_a_session_is_offered", "server/test_resources.py::test_ids_are_completed_in_templates_and_the_prompt", "server/test_resources.py::test_the_prompt_names_the_session_and_what_has_to_be_kept")),
     "R11.10": ("errors say what was wrong and what to do, without content", ("server/test_tools.py::test_transcripts_that_cannot_be_read_are_refused_without_their_content",)),
     "R11.11": ("instructions are short and name real tools", ("server/test_listing.py::test_the_instructions_reach_the_client_and_name_only_tools_that_are_there",)),
     "R11.12": ("clients are installed into, with resume and handoff", ("cli/test_install_command.py::test_the_whole_command_tests_itself_installs_and_takes_back", "cli/test_install.py::test_uninstalling_leaves_settings_byte_for_byte_as_they_were", "cli/test_resume.py::test_a_new_session_holds_the_compacted_context_and_the_old_one_stays", "cli/test_handoff.py::test_a_brief_holds_rules_work_files_git_and_how_to_search")),

@@ -11,6 +11,7 @@ import re
 MASK = "[masked]"
 
 _PROVIDERS = (
+    r"mcpc_[\w\-]{40,64}",  # our own tokens for the server on a network
     r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}",  # Amazon
     r"gh[opsur]_[A-Za-z0-9]{30,255}|github_pat_[A-Za-z0-9_]{22,255}",
     r"gl(?:pat|ptt|dt|rt|ft|imt|agent|soat|cbt)-[\w\-]{16,255}",  # GitLab

@@ -13,12 +13,20 @@ SHOWN_CHARS = 300
 
 
 def default_roots(cwd: Path) -> tuple[Path, ...]:
-    """The working directory, and where Claude Code keeps the transcripts of that project."""
+    """The working directory, and where Claude Code keeps the transcripts of that project.
+
+    A desktop client may start its servers in `/` or in the home directory: no project is there, and everything else.
+    """
     try:
-        projects = Path.home() / ".claude" / "projects"
+        home = Path.home()
     except RuntimeError:
-        return (cwd,)
-    return (cwd, projects / project_slug(cwd))
+        return () if _is_top(cwd) else (cwd,)
+    transcripts = home / ".claude" / "projects" / project_slug(cwd)
+    return (transcripts,) if _is_top(cwd) or cwd == home else (cwd, transcripts)
+
+
+def _is_top(cwd: Path) -> bool:
+    return cwd == Path(cwd.anchor)
 
 
 def readable_path(text: str, roots: tuple[Path, ...], cwd: Path | None) -> Path:

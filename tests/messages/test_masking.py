@@ -20,6 +20,7 @@ KEYS = (
     "npm" + "_" + "a1B2c3D4" * 5,
     "hf" + "_" + "a1B2c3D4" * 5,
     "sk" + "_live_" + "a1B2c3D4" * 3,
+    "mcp" + "c_" + "a1B2-3D_" * 5,
     "eyJ" + "hbGciOiJIUzI1NiJ9" + ".eyJ" + "zdWIiOiIxMjM0In0" + "." + "a1B2c3D4e5F6",
 )
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 from mcp import Client, MCPError
-from mcp.types import PromptReference, ResourceTemplateReference
+from mcp.types import INVALID_PARAMS, PromptReference, ResourceTemplateReference
 
 KEY = "ghp_" + "a1B2" * 9
 """What a token looks like; it opens nothing."""
@@ -90,3 +90,9 @@ async def test_the_prompt_names_the_session_and_what_has_to_be_kept(client: Clie
     assert "the ports: 8765" in text
     plain = (await client.get_prompt("compact", {})).messages[0].content.text  # type: ignore[union-attr]
     assert "compact_session," in plain
+
+
+async def test_a_prompt_that_there_is_not_is_the_callers_mistake(client: Client):
+    with pytest.raises(MCPError, match="there is compact") as raised:
+        await client.get_prompt("nothing", {})
+    assert raised.value.error.code == INVALID_PARAMS

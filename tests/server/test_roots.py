@@ -68,3 +68,17 @@ def test_devices_and_pipes_are_no_files(tmp_path: Path):
         readable_path("a\0b", (tmp_path,), tmp_path)
     with pytest.raises(CallerError, match="outside"):
         readable_path("/dev/zero", (tmp_path,), tmp_path)
+
+
+@pytest.mark.parametrize("place", ["/", "home"])
+def test_a_server_that_starts_in_no_project_reads_no_whole_disk(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    cwd = tmp_path if place == "home" else Path("/")
+    (tmp_path / "secret.jsonl").touch()
+    roots = default_roots(cwd)
+    assert roots == (tmp_path / ".claude" / "projects" / project_slug(cwd),)
+    with pytest.raises(CallerError, match="outside"):
+        readable_path(str(tmp_path / "secret.jsonl"), roots, cwd)
