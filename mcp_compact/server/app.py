@@ -18,7 +18,9 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import ToolManager
 from mcp.server.request_state import RequestStateSecurity
+from mcp.shared.exceptions import MCPError
 from mcp.types import (
+    INVALID_PARAMS,
     CallToolResult,
     CompleteRequestParams,
     CompleteResult,
@@ -128,8 +130,12 @@ class CompactServer(MCPServer[Backend]):
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[Backend, Any] | None = None
     ) -> GetPromptResult | InputRequiredResult:
-        """What a prompt says."""
+        """What a prompt says. Raises MCPError (invalid params) for one that there is not."""
         self._offer_resources()
+        known = [prompt.name for prompt in await super().list_prompts()]
+        if name not in known:
+            message = f"There is no prompt {well_formed(name[:40])!r}; there is {', '.join(known)}."
+            raise MCPError(code=INVALID_PARAMS, message=message)
         return await super().get_prompt(name, arguments, context)
 
     async def call_tool(
@@ -211,18 +217,9 @@ def build_server(
                 takes_summaries=profile != "agent",
                 sampling=SamplingLimits(known.llm.timeout_s, known.llm.max_tokens),
             ) as backend,
-            anyio.create_task_group() as tasks,
+            _beside(backend, known, server, answered),
         ):
-            if answered is not None:
-                tasks.start_soon(_warm_after, answered, server, backend)
-            if known.follow and here.client:
-                backend.follower = Follower(backend.service, here.client, str(known.db), known.follow_seconds)
-            if answered is not None and backend.follower is not None:
-                tasks.start_soon(_follow_after, answered, backend.follower)
             yield backend
-            if answered is not None and answered.is_set() and backend.follower is not None:
-                await backend.follower.last_look()
-            tasks.cancel_scope.cancel()
 
     server = CompactServer(
         profile,
@@ -245,6 +242,25 @@ async def _complete(ctx: Any, params: CompleteRequestParams) -> CompleteResult: 
     from mcp_compact.server.resources import complete  # noqa: PLC0415 - see CompactServer
 
     return await complete(ctx, params)
+
+
+@asynccontextmanager
+async def _beside(
+    backend: Backend, known: Settings, server: CompactServer, answered: anyio.Event | None
+) -> AsyncIterator[None]:
+    """What a server does beside answering: it gets ready for the next calls, and follows its client's transcript."""
+    client = backend.place.client
+    if known.follow and client:
+        backend.follower = Follower(backend.service, client, str(known.db), known.follow_seconds)
+    async with anyio.create_task_group() as tasks:
+        if answered is not None:
+            tasks.start_soon(_warm_after, answered, server, backend)
+            if backend.follower is not None:
+                tasks.start_soon(_follow_after, answered, backend.follower)
+        yield
+        if answered is not None and answered.is_set() and backend.follower is not None:
+            await backend.follower.last_look()
+        tasks.cancel_scope.cancel()
 
 
 async def _warm_after(answered: anyio.Event, server: CompactServer, backend: Backend) -> None:
