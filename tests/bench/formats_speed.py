@@ -1,0 +1,73 @@
+"""Import of every translated format against its parts, as import_speed.py does it for Claude Code's.
+
+    python tests/bench/formats_speed.py [FORMATS]
+
+A made-up session of at least 4 MB is written in each format. CPU seconds of importing it, and of the least that any
+import must do (JSON, raw tiktoken, raw inserts), by turns in one process; the medians, their ratio, and how much
+memory grew beside the size of the file.
+"""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY))
+
+from mcp_compact.messages.weights import countable
+from tests.bench.import_speed import LEAST_BYTES, least, ours, rows_of
+from tests.transcripts.foreign import WRITERS, Call, Turn, read
+
+REPEATS = 3
+
+
+def session(least_bytes: int) -> list[Turn]:
+    """A made-up session whose texts have about so many bytes."""
+    turns: list[Turn] = []
+    held = 0
+    while held < least_bytes:
+        number = len(turns)
+        code = "\n".join(f"def step_{number}_{line}(value): return value + {line}" for line in range(number % 60 + 5))
+        calls = (Call("read", {"path": f"src/part_{number % 7}.py"}, code), Call("run", {"command": "pytest"}, "ok"))
+        turns.append(Turn(f"Change step {number}.", ((f"I read part {number % 7}.", calls), ("It is done.", ()))))
+        held += len(code) + 100
+    return turns
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """CPU seconds of a piece of work."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def measure(name: str, folder: Path) -> str:
+    """One line of the table."""
+    size = LEAST_BYTES if name != "api-log" else LEAST_BYTES // 16
+    data = WRITERS[name](session(size))
+    path = folder / f"{name}.json"
+    path.write_bytes(data)
+    strings = [
+        text for item in read(name, data)[1] if item.record.is_message for text in countable(item.record.blocks)[0]
+    ]
+    rows = rows_of(ours(path, folder))
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    imports, parts = [], []
+    for _ in range(REPEATS):
+        imports.append(seconds(lambda: ours(path, folder)))
+        parts.append(seconds(lambda: least(path, strings, rows, folder)))
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) >> 10
+    own, floor = statistics.median(imports), statistics.median(parts)
+    return f"{name:12} {len(data) / 1e6:6.1f} MB  import {own:6.2f} s  least {floor:6.2f} s  {own / floor:5.2f} x  grew {grown} MB"
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as place:
+        for format_name in sys.argv[1:] or WRITERS:
+            print(measure(format_name, Path(place)), flush=True)
