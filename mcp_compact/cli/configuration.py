@@ -42,7 +42,7 @@ def rows(settings: Settings) -> list[dict[str, Any]]:
             "default": item.default,
             "value": values.get(item.name),
             "is_default": _is_default(item.name, values, defaults),
-            "shown": _shown(values.get(item.name), value_of(item.name), item.default),
+            "shown": _shown(values.get(item.name), "" if item.name in values else value_of(item.name), item.default),
             "text": item.text,
             "historic": list(item.historic),
         }

@@ -107,7 +107,7 @@ def sessions(arguments: argparse.Namespace) -> int:
 def session_lines(lines: list[SessionLine], now_ms: int, screen: Terminal, *, folders: bool) -> list[str]:
     """A table of sessions; sub-agents' sessions are indented."""
     ids = short_ids(lines)
-    heading = ("session", "active", "messages", "tokens", "level", "title")
+    heading = ("session", "updated", "messages", "tokens", "level", "title")
     rows = [heading, *(_session_row(line, ids, now_ms, folders=folders) for line in lines)]
     first, *rest = table(rows, right=(2, 3), columns=screen.columns, stretch=5)
     return [screen.faint(first), *rest]

@@ -44,3 +44,19 @@ def test_what_is_ignored_is_warned_of(command, monkeypatch, name, value, said):
     monkeypatch.setenv(name, value)
     assert said in command("config").out.split("warning: ")[1]
     assert command("config", "--json").json["warnings"]
+
+
+def test_a_value_that_is_ignored_is_not_shown_as_the_one_in_force(command, monkeypatch):
+    monkeypatch.setenv("MCP_COMPACT_AT", "lots")
+    row = next(row for row in command("config", "--json").json["settings"] if row["name"] == "MCP_COMPACT_AT")
+    assert (row["shown"], row["is_default"]) == (row["default"], True)
+    assert "MCP_COMPACT_AT = lots" not in command("config").out
+
+
+@pytest.mark.parametrize(
+    "name", [setting.name for setting in SETTINGS if setting.name.endswith(("PRESET", "MODEL", "_DB"))]
+)
+def test_a_value_that_is_taken_is_shown(command, monkeypatch, name):
+    value = {"MCP_COMPACT_PRESET": "codex", "MCP_COMPACT_LLM_MODEL": "openai:gpt-x"}.get(name, "/var/tmp/a.db")
+    monkeypatch.setenv(name, value)
+    assert f"{name} = {value}" in command("config").out

@@ -32,7 +32,9 @@ def test_a_client_without_our_slash_commands_is_not_told_of_them(tmp_path, progr
     done = program("install", "opencode", env=env)
     assert "Start a new session of the client.\n" in done.out
     assert "/mcp-compact status" not in done.out
-    assert "That would change 1 file. Nothing was changed." in program("uninstall", "opencode", "--dry-run", env=env).out
+    assert (
+        "That would change 1 file. Nothing was changed." in program("uninstall", "opencode", "--dry-run", env=env).out
+    )
 
 
 def files(folder):
