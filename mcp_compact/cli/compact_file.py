@@ -23,7 +23,8 @@ LISTED_WARNINGS = 8
 def run(arguments: argparse.Namespace) -> int:
     """Compact a file; the messages go to OUT or stdout, what was done is said beside them.
 
-    Ends with 1 where it was to shrink and did not: the messages are the ones that were read.
+    Ends with 2 where the target leaves no room, with 1 where it fails otherwise: the messages are the ones that
+    were read.
     """
     from mcp_compact.config import load_settings
     from mcp_compact.library import compact_transcript
@@ -45,7 +46,9 @@ def run(arguments: argparse.Namespace) -> int:
     except CallerError as error:
         raise about_file(error, name) from error
     _hand_over(result, arguments, name)
-    return 1 if result.report.status == "failed" else 0
+    if result.report.status != "failed":
+        return 0
+    return 2 if any(item.reason == "no_room" for item in result.report.declined) else 1
 
 
 def _chunks(path: Path | None, most_bytes: int) -> Iterator[bytes]:

@@ -36,7 +36,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     prepare_streams()
     try:
-        arguments = build_parser().parse_args(argv)
+        arguments, unknown = build_parser().parse_known_args(argv)
+        if unknown:
+            # With the usage of the command that was given, not that of all.
+            arguments.refuse(f"unrecognized arguments: {' '.join(unknown)[:200]}")
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else DONE
     return _guarded(lambda: _run(arguments))
@@ -105,7 +108,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     for add in (
         *(_demo, _compact, _serve, _import, _status, _sessions, _search, _memory, _undo, _resume, _handoff),
-        *(_now, _watch, _rules, _report),
+        *(_now, _watch, _rules, _report, _forget),
         *(_install, _uninstall, _manifest, _hook, _statusline, _token, _config, _doctor),
     ):
         add(commands)
@@ -116,7 +119,7 @@ def _command(commands: Subparsers[argparse.ArgumentParser], name: str, run: str,
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
     )
-    parser.set_defaults(run=f"mcp_compact.cli.{run}")
+    parser.set_defaults(run=f"mcp_compact.cli.{run}", refuse=parser.error)
     return parser
 
 
@@ -348,6 +351,14 @@ def _seconds(text: str) -> float:
     if not MIN_SECONDS <= number <= MAX_SECONDS:
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is no number of seconds from 0.1 to 3600")
     return number
+
+
+def _forget(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    parser = _command(commands, "forget", "forget:run", "remove a session or a whole project for good")
+    parser.add_argument("target", metavar="SESSION|PROJECT", help="an id or the first characters of it, or a folder")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would go")
+    _json(parser)
 
 
 def _config(commands: Subparsers[argparse.ArgumentParser]) -> None:

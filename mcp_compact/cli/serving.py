@@ -10,10 +10,17 @@ from dataclasses import replace
 def run(arguments: argparse.Namespace) -> int:
     """Serve until stdin closes; on a network until told to stop."""
     from mcp_compact.config import load_settings
+    from mcp_compact.errors import CallerError
     from mcp_compact.server.transports import serve
 
-    settings = load_settings()
     given = {"host": arguments.host, "port": arguments.port}
+    if arguments.transport == "stdio" and any(value is not None for value in given.values()):
+        raise CallerError(
+            "needs_network",
+            "--host and --port are for a network; this is stdio.",
+            "Add --transport http, or leave them out.",
+        )
+    settings = load_settings()
     http = replace(settings.http, **{name: value for name, value in given.items() if value is not None})
     code = serve(
         arguments.transport,

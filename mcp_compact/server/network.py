@@ -94,6 +94,8 @@ def serve_network(settings: Settings, transport: str, *, profile: str, is_statel
         )
         path = HTTP_PATH if transport == HTTP else SSE_PATH
         who = "with a bearer token" if must_authorize else "for this machine only, without a token"
+        if http.host not in LOOPBACK:
+            who += f", listening at {http.host} for other machines too"
         named = f" ({http.public_url}{path})" if http.public_url else ""
         sys.stderr.write(f"mcp-compact: MCP at {_local_url(http.host, port)}{path}{named}, {who}.\n")
         sys.stderr.flush()

@@ -147,3 +147,17 @@ def test_a_damaged_transcript_compacts_with_a_warning(command, tmp_path, damage)
     done = command("compact", str(path), "--target", "8000")
     assert done.code == 0
     assert "warning" in done.err
+
+
+def test_a_stray_argument_is_refused_with_the_usage_of_its_command(command):
+    ended = command("status", "one", "two", "--json")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("usage: mcp-compact status ")
+    assert "mcp-compact status: error: unrecognized arguments: two" in ended.err
+
+
+@pytest.mark.parametrize("words", [("--port", "8765"), ("--host", "127.0.0.1")])
+def test_an_address_without_a_network_transport_is_refused_instead_of_waiting_on_stdin(command, words):
+    ended = command("serve", *words)
+    assert ended.code == 2
+    assert "--transport http" in ended.err

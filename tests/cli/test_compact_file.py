@@ -111,9 +111,9 @@ def test_real_sessions_shrink_to_their_target(command, recall_files):
     assert done.json["tokens_after"] <= 9000
 
 
-def test_a_target_that_holds_nothing_ends_with_1_and_names_the_target(command, transcript, tmp_path):
+def test_a_target_that_holds_nothing_is_the_callers_mistake_and_named(command, transcript, tmp_path):
     done = command("compact", str(transcript), "--target", "10", "-o", str(tmp_path / "out.jsonl"))
-    assert done.code == 1
+    assert done.code == 2
     assert "nothing can be told in 10 tokens: take a larger --target" in done.err
     assert "not_configured" not in done.err
 
