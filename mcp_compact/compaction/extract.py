@@ -67,6 +67,8 @@ class Material:
     """The summary texts of the last boundary."""
     cleared: frozenset[ToolUseId] = frozenset()
     """Calls among `kept` whose results do not stay."""
+    beside: str = ""
+    """A text that stands before the memory in the context: its lines are not said again."""
 
 
 def extract(material: Material, budget_units: int, section_units: int | None, count: CountUnits) -> MemoryDocument:
@@ -136,6 +138,8 @@ def _chosen(
     cwd = working_directory(records)
     splitter = Splitter(cwd)
     old = [*summary_passages(material.summaries, splitter), *memory_passages(material.previous, splitter)]
+    if material.beside:
+        old += [replace(p, quotable=False) for p in summary_passages((material.beside,), splitter)]
     new = passages(records, splitter, cwd, len(material.records), material.cleared)
     everything = with_stale([*old, *new], records, cwd)
     evidence, chars = gather(everything)

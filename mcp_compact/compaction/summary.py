@@ -146,7 +146,7 @@ def _completed(attempt: Attempt, bodies: Bodies, body: str, units: int) -> str:
     if units < FEWEST_ADDED_TOKENS * UNITS_PER_TOKEN:
         return body
     room = units - attempt.around.count([f"\n\n{ADDED}\n\n"])[0]
-    known = Material(bodies.leaving, bodies.kept, None, (*summaries_of(attempt.snapshot), body))
+    known = Material(bodies.leaving, bodies.kept, None, summaries_of(attempt.snapshot), beside=body)
     added = extract(known, room, None, attempt.around.count).render().strip()
     whole = f"{body}\n\n{ADDED}\n\n{added}"
     fits = attempt.around.count([whole])[0] <= attempt.around.count([body])[0] + units

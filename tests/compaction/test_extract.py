@@ -331,3 +331,11 @@ def test_in_a_talk_without_tools_the_users_words_get_more_room() -> None:
     assert room_for_words([*talk, *session()]) == 1.0
     assert room_for_words([]) == 1.0
     assert kept >= 12
+
+
+def test_lines_of_a_text_that_stands_before_the_memory_are_not_said_again() -> None:
+    summary = "- the harbour gauge_17 was moved to pier_9 because of the new crane there"
+    apart = extract(Material(tuple(session()), summaries=(summary,)), 2_000_000, None, count).render()
+    beside = extract(Material(tuple(session()), beside=summary), 2_000_000, None, count).render()
+    assert "gauge_17" in apart
+    assert "gauge_17" not in beside
