@@ -104,7 +104,8 @@ class CodexReader:
         kind = text_of(raw, "type") or UNKNOWN
         at_ms = parse_time(raw.get("timestamp"))
         record = Record(
-            uuid=derived_uuid(self._source, self._ordinal, body),
+            # By its own id, where it tells one: so the file is the same under any name and with its session named.
+            uuid=derived_uuid(self._facts.session_id or self._source, self._ordinal, body),
             type=message.role if message else kind,
             body=body,
             raw=raw,
