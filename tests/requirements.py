@@ -14,7 +14,6 @@ TENANTS = "server/test_tenants.py"
 HOSTS = f"{NETWORK}::test_a_foreign_host_or_origin_is_refused_on_every_route"
 FORMATS = "not yet: other transcript formats"
 LOSS = "not yet: loss audit"
-MASKS = "not yet: masking and forgetting"
 SAMPLING = "server/test_sampling.py"
 SEARCH = "adapters/sqlite/operations/test_search.py"
 
@@ -187,7 +186,7 @@ RULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "R13.2": ("HTTP on loopback, checked hosts, tokens", (HOSTS, f"{NETWORK}::test_nobody_listens_beyond_this_machine_without_a_token", f"{TENANTS}::test_without_a_good_token_nothing_is_answered", f"{TENANTS}::test_another_tenants_session_is_unknown_to_every_tool")),
     "R13.3": ("nothing but the protocol on stdout", (f"{STDIO}::test_text_is_utf8_whatever_the_locale_and_logs_stay_off_the_wire",)),
     "R13.4": ("a clean end when input ends", (f"{STDIO}::test_requests_from_a_pipe_are_all_answered_before_the_process_ends", f"{STDIO}::test_a_call_that_cannot_be_stopped_does_not_keep_the_process", f"{STDIO}::test_the_process_has_less_than_five_seconds_to_end_and_first_to_answer")),
-    "R13.5": ("what is derived is masked; forgetting is complete", (MASKS,)),
+    "R13.5": ("what is derived is masked; forgetting is complete", ("messages/test_masking.py::test_keys_of_known_providers_are_taken_out_wherever_they_stand", "compaction/test_material.py::test_keys_reach_no_writer_whatever_they_stand_in", "server/test_resources.py::test_the_transcript_is_masked", "cli/test_forget.py::test_a_session_goes_from_tables_index_and_wal", "cli/test_forget.py::test_a_project_goes_with_its_sub_agents_and_others_stay")),
     "R13.6": ("search stays in the project", ("server/test_tools.py::test_a_search_without_a_session_stays_in_the_project", "adapters/sqlite/operations/test_search.py::test_only_sessions_of_the_tenant_and_the_project_are_searched")),
     "R13.7": ("a deleted session is gone from the file", ("adapters/sqlite/operations/test_deleting.py::test_its_rows_and_bodies_are_overwritten_in_the_file",)),
     "R13.8": ("a switch file turns a project off", (f"{FAULTS}::test_a_switch_file_is_obeyed_at_once", "server/test_follow.py::test_a_switch_file_is_obeyed_at_once")),

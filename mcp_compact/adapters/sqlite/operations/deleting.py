@@ -34,10 +34,10 @@ def delete_session(conn: sqlite3.Connection, key: SessionKey) -> int:
     """Remove a session with everything that was made of it; the number of records removed, 0 for no session.
 
     Rows and bodies are overwritten in the file. The index finds none of its words any more, but words without
-    their places may stand in its pages until it is merged (`optimize`). Sub-agents' sessions and forks stay, with the
-    bodies that they share.
+    their places may stand in its pages until it is merged, which `forget` does. Sub-agents' sessions and forks stay,
+    with the bodies that they share.
     """
-    with _overwriting(conn), writing(conn):
+    with overwriting(conn), writing(conn):
         session = state.load(conn, key)
         if session is None:
             return 0
@@ -68,7 +68,7 @@ def _take_out_of_index(conn: sqlite3.Connection, session: int) -> None:
 
 
 @contextmanager
-def _overwriting(conn: sqlite3.Connection) -> Iterator[None]:
+def overwriting(conn: sqlite3.Connection) -> Iterator[None]:
     """Freed pages are filled with zeros meanwhile; outside of a transaction, where the setting counts at once."""
     before = int(conn.execute("PRAGMA secure_delete").fetchone()[0])
     conn.execute("PRAGMA secure_delete = ON").fetchall()
