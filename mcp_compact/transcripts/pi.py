@@ -93,7 +93,7 @@ class PiReader(TranslatedReader):
         inner = object_of(entry.raw, "message")
         unknown = entry.unknown
         if entry.kind == "message":
-            unknown = _unknown_parts(inner)
+            unknown = _unknown_parts(inner.get("content"))
             unknown = (f"role {inner.get('role')}"[:60],) if message is None and not unknown else unknown
         meta = entry.kind in ("custom_message", "branch_summary") or inner.get("role") == "bashExecution"
         if message is not None and entry.uuid:
@@ -190,6 +190,8 @@ def _content(content: object, *, is_signed: bool = False) -> str | list[Any]:
     return blocks
 
 
-def _unknown_parts(inner: Mapping[str, Any]) -> tuple[str, ...]:
+def _unknown_parts(content: object) -> tuple[str, ...]:
+    if not isinstance(content, list):
+        return ()
     known = ("text", "image", "thinking", "toolCall")
-    return tuple(part_kind(part) for part in each_object(inner.get("content")) if part.get("type") not in known)
+    return tuple([part_kind(part) for part in each_object(content) if part.get("type") not in known])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -18,6 +18,7 @@ from mcp_compact.errors import CallerError
 from mcp_compact.messages.codec import canonical, clean, parse_time
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.message import MESSAGE_TYPES, Message, Record
+from mcp_compact.messages.values import value
 from mcp_compact.transcripts.facts import FactsGatherer, SessionFacts
 from mcp_compact.transcripts.fields import uuid_of
 from mcp_compact.transcripts.kinds import BOUNDARY, HEADER, UNKNOWN
@@ -28,7 +29,7 @@ from mcp_compact.transcripts.report import ImportReport, PairCheck
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Entry:
     """One record to be, as its format understood it."""
 
@@ -148,9 +149,10 @@ class TranslatedReader:
             if self.entries_of(value) is None or second is not None:
                 yield from self._read_lines(chain([first], [second] if second else [], rest))
             else:
-                yield from self._read_value(value)
+                yield from self._read_value(_cleaned(value, [first]))
         elif _begins_value(first):
-            yield from self._read_value(_document([first, *rest]))
+            lines = [first, *rest]
+            yield from self._read_value(_cleaned(_document(lines), lines))
         else:
             yield from self._read_lines(chain([first], rest))
         for entry in self.closing():
@@ -182,7 +184,6 @@ class TranslatedReader:
                     yield self._record(entry, line.number)
 
     def _read_value(self, value: object) -> Iterator[Parsed]:
-        value = clean(value)
         entries: object = value
         if isinstance(value, dict):
             entries = self.entries_of(value)
@@ -243,6 +244,11 @@ def _begins_value(line: Line) -> bool:
     """Does a line begin a JSON value of several lines, or hold a whole list?"""
     text = line.data.strip()
     return text[:1] == b"[" or text in (b"{", b"{}") or (text[:1] == b"{" and text[-1:] in b",{[")
+
+
+def _cleaned(value: Any, lines: list[Line]) -> Any:  # noqa: ANN401 - any JSON value
+    """The value without escaped halves of pairs, which hardly any file has: to look for them costs less."""
+    return clean(value) if any(_SURROGATE.search(line.data) for line in lines) else value
 
 
 def _document(lines: list[Line]) -> object:

@@ -28,15 +28,19 @@ REPEATS = 3
 
 
 def session(least_bytes: int) -> list[Turn]:
-    """A made-up session whose texts have about so many bytes."""
+    """A made-up session whose texts have about so many bytes; a result has 2 kB, an answer 450 bytes, as real ones have."""
     turns: list[Turn] = []
     held = 0
     while held < least_bytes:
         number = len(turns)
         code = "\n".join(f"def step_{number}_{line}(value): return value + {line}" for line in range(number % 60 + 5))
-        calls = (Call("read", {"path": f"src/part_{number % 7}.py"}, code), Call("run", {"command": "pytest"}, "ok"))
-        turns.append(Turn(f"Change step {number}.", ((f"I read part {number % 7}.", calls), ("It is done.", ()))))
-        held += len(code) + 100
+        said = f"I read part {number % 7} and look for what step {number} does to its value. " * 6
+        calls = (
+            Call("read", {"path": f"src/part_{number % 7}.py"}, code),
+            Call("run", {"command": "pytest"}, code.upper()),
+        )
+        turns.append(Turn(f"Change step {number}.", ((said, calls),)))
+        held += 2 * len(code) + len(said) + 200
     return turns
 
 

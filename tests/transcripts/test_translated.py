@@ -180,3 +180,10 @@ def test_two_files_at_once_are_refused_or_read(format: str):
 def test_entries_of_any_shape_are_kept_and_reported(format: str, lines: list[dict[str, object]]):
     found = tried(format, jsonl(lines))
     assert isinstance(found, list) or found in ("several_conversations", "not_a_transcript", "not_json")
+
+
+def test_half_a_pair_of_surrogates_is_replaced_in_what_is_used():
+    line = b'{"type":"user.message","data":{"content":"a\\ud83d"},"id":"e1"}'
+    value = b'{"sessionId":"s","projectHash":"p","messages":[{"id":"m","type":"user","content":"a\\ud83d"}]}'
+    for name, data in (("copilot-cli", line), ("gemini-cli", value)):
+        assert [record.text for record in records(name, data) if record.is_message] == ["a\ufffd"]
