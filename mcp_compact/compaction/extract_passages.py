@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from mcp_compact.compaction.extract_lines import Line, Splitter
 from mcp_compact.messages import tool_kinds
-from mcp_compact.messages.blocks import TextBlock, ToolResultBlock, ToolUseBlock
+from mcp_compact.messages.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock
 from mcp_compact.messages.ids import ToolUseId
 from mcp_compact.messages.memory_document import (
     ERRORS,
@@ -48,6 +48,14 @@ _TOOL_WORDS = (
     (EDIT, ("edit", "write", "patch", "replace", "create_file", "insert")),
     (READ, ("read", "view", "open_file", "cat_file")),
 )
+_OURS = frozenset((
+    "append_messages", "import_transcript", "get_context_status", "compact_session", "submit_summary",
+    "microcompact_tool_results", "get_messages_after_boundary", "undo_compaction", "get_session_memory",
+    "update_session_memory", "pin_instruction", "unpin", "extract_session_memory", "list_boundaries",
+    "list_sessions", "audit_loss", "apply_plan",
+))  # fmt: skip
+"""Tools of this product that tell of contexts and memories, where more of the same would be quoted from. Searches and
+originals are not among them: what they bring back is of the work."""
 _ORIGIN_OF = {RUN: COMMAND, tool_kinds.EDIT: EDIT, tool_kinds.READ: READ}
 _PATH_KEYS = ("file_path", "filePath", "notebook_path", "path", "absolute_path", "target_file", "filename", "file")
 _OLD_TEXT_KEYS = frozenset(("old_string", "old_str", "oldString", "old_text"))
@@ -122,26 +130,27 @@ def passages(
     Records from `stay_from` on stay in the context, their `cleared` results aside.
     """
     calls: dict[ToolUseId, Call] = {}
+    ours: set[ToolUseId] = set()
     made: list[Passage] = []
     for order, record in enumerate(records):
         if record.is_summary:
             continue
         stays = stay_from is not None and order >= stay_from
-        for passage, call in _of_record(order, record, calls, splitter, cwd):
+        for passage, call in _of_record(order, record, calls, ours, splitter, cwd):
             if passage.lines:
                 made.append(replace(passage, stays=True) if stays and call not in cleared else passage)
     return made
 
 
 def _of_record(
-    order: int, record: Record, calls: dict[ToolUseId, Call], splitter: Splitter, cwd: str
+    order: int, record: Record, calls: dict[ToolUseId, Call], ours: set[ToolUseId], splitter: Splitter, cwd: str
 ) -> Iterator[tuple[Passage, ToolUseId | None]]:
     """The passages of a record, each with the call that it answers."""
     if record.type == "user":
         words = users_words(record)
         if words:
             yield _passage(order, USER, "", splitter.lines(words)), None
-    for block in record.blocks:
+    for block in _of_the_work(record.blocks, ours):
         match block:
             case TextBlock(text=text) if record.type == "assistant":
                 yield _passage(order, ASSISTANT, "", splitter.lines(text)), None
@@ -216,6 +225,15 @@ def _of_call(
         yield Passage(order, TODO, TASK, "", lines, quotable="plan" in block.name.lower() and len(lines) > 1)
     else:
         yield replace(_passage(order, origin, head, lines), tells_head=True)
+
+
+def _of_the_work(blocks: Sequence[Block], ours: set[ToolUseId]) -> Iterator[Block]:
+    """The blocks without the calls of our own tools and what they answered; `ours` remembers those calls."""
+    for block in blocks:
+        if isinstance(block, ToolUseBlock) and block.name.rsplit("__", 1)[-1] in _OURS:
+            ours.add(block.id)
+        elif not (isinstance(block, ToolResultBlock) and block.tool_use_id in ours):
+            yield block
 
 
 def call_text(block: ToolUseBlock) -> str:

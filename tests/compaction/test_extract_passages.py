@@ -68,6 +68,18 @@ def test_a_read_file_stands_under_its_path():
     ]
 
 
+def test_what_our_own_tools_tell_of_the_context_is_no_part_of_the_work():
+    calls = [
+        record("assistant", [{"type": "tool_use", "id": name, "name": f"mcp__mcp-compact__{name}", "input": {}}])
+        for name in ("get_context_status", "get_session_memory", "search_messages")
+    ]
+    found = made(
+        *calls, result('{"tokens": 1}', "get_context_status"), result("notes", "get_session_memory"),
+        result("the port is 8765", "search_messages"),
+    )  # fmt: skip
+    assert [lines for _, _, lines in found] == [["mcp__mcp-compact__search_messages"], ["the port is 8765"]]
+
+
 def test_an_edit_is_quoted_by_its_new_text():
     found = made(use("Edit", {"file_path": "a.py", "old_string": "x = 1", "new_string": "x = 2"}), result("ok"))
     assert found == [(EDIT, "a.py", ["Edit a.py"]), (EDIT, "a.py", ["x = 2"]), (CHANGED, "a.py", ["ok"])]
