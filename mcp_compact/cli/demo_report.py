@@ -72,7 +72,8 @@ def _micro(steps: Steps, screen: Terminal) -> list[str]:
     micro = steps["microcompact"]
     out = [_title("3", "Micro-compaction: old tool results leave, their calls stay", screen)]
     if not micro.get("cleared"):
-        return [*out, "  nothing to clear: no result is older than an hour and large enough"]
+        why = shown_line(str(micro.get("detail") or "no result is large enough"))
+        return [*out, *wrapped(f"nothing to clear: {why}", screen.columns, "  ")]
     largest = sorted(micro["cleared"], key=lambda item: (-item["tokens"], item["tool"]))
     by_tool = ", ".join(f"{item['count']} {shown(str(item['tool']))}" for item in largest)
     return [*out, f"  {_arrow(micro)}", *wrapped(f"cleared: {by_tool}", screen.columns, "  ")]

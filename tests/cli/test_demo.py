@@ -72,6 +72,13 @@ def test_the_page_says_what_did_not_hold(sample_steps):
     assert "ANOTHER hash" in page
 
 
+def test_where_no_result_was_cleared_the_servers_reason_stands(sample_steps):
+    why = "no large result but the newest 5 is older than 60 minutes"
+    micro = {**sample_steps["microcompact"], "cleared": [], "reason": "nothing_old_enough", "detail": why}
+    page = " ".join(" ".join(lines({**sample_steps, "microcompact": micro}, Terminal())).split())
+    assert f"nothing to clear: {why}" in page
+
+
 def test_a_small_transcript_is_compacted_to_half_and_nothing_of_the_users_is_touched(program, tmp_path, archive):
     transcript = tmp_path / "small" / "session.jsonl"
     transcript.parent.mkdir()
