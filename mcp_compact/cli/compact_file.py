@@ -74,8 +74,11 @@ def _limited(stream: BinaryIO, most_bytes: int) -> Iterator[bytes]:
 
 def _hand_over(result: Any, arguments: argparse.Namespace, name: str) -> None:  # noqa: ANN401 (a FileResult)
     content = encoded(result.messages, result.format)
+    is_replaced = False
     if arguments.output:
-        write_whole(Path(arguments.output).expanduser(), content)
+        out = Path(arguments.output).expanduser()
+        is_replaced = out.is_file()
+        write_whole(out, content)
     if arguments.json:
         print_json(report_json(result, name, arguments.output or ""))
         return
@@ -84,6 +87,7 @@ def _hand_over(result: Any, arguments: argparse.Namespace, name: str) -> None:  
         sys.stdout.buffer.write(content)
         sys.stdout.flush()
     lines = report_lines(result, name, terminal("stderr"), arguments.output or "")
+    lines += ["The file that was there before is replaced."] if is_replaced else []
     print("\n".join(lines), file=sys.stderr)
 
 

@@ -82,6 +82,7 @@ def test_compacting_again_changes_nothing_in_the_input(command, transcript):
 def test_the_input_is_replaced_only_where_it_is_named(command, transcript):
     done = command("compact", str(transcript), "--target", "8000", "-o", str(transcript))
     assert done.code == 0
+    assert "is replaced" in done.err
     again = command("compact", str(transcript), "--json", "--target", "8000")
     assert again.json["tokens_before"] <= 8000
 

