@@ -7,7 +7,7 @@ import sys
 
 def main() -> int:
     """Run a command; the exit code. The parser of the command line would cost a hook more than its work."""
-    if sys.argv[1:2] == ["hook"] and sys.argv[2:3] != ["--help"]:
+    if sys.argv[1:2] == ["hook"] and not {"-h", "--help"}.intersection(sys.argv[2:]):
         from mcp_compact.hook import main as hook
 
         return hook(sys.argv[2:])

@@ -45,6 +45,20 @@ def test_the_program_can_be_run_as_a_module(program):
     assert (done.code, done.out) == (0, f"mcp-compact {__version__}\n")
 
 
+@pytest.mark.parametrize("words", [["hook", "-h"], ["hook", "--help"], ["hook", "Stop", "-h"]])
+def test_help_of_the_hook_is_told_without_waiting_for_a_client(words):
+    with subprocess.Popen(
+        [sys.executable, "-m", "mcp_compact", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as running:
+        try:
+            # Its stdin stays open: what reads it never ends.
+            assert running.wait(30) == 0
+        finally:
+            running.kill()
+        assert running.stdout
+        assert running.stdout.read().startswith(b"usage: mcp-compact hook")
+
+
 @pytest.mark.parametrize(
     "words", [[], ["nonsense"], ["demo", "--nonsense"], ["compact"], ["compact", "x", "--target", "0"], ["undo"]]
 )
