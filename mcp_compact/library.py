@@ -60,11 +60,11 @@ def compact(  # noqa: PLR0913 - the options of a one-liner
     `messages` are API messages or transcript records, and stay as they are. Returns a list that is
     valid for the provider and begins with a user message that stands for what left, and a report;
     where nothing was to gain, the (repaired) messages as they were. Pass the returned list with
-    new messages appended to go on. Raises CallerError for an unknown format or a bad message.
+    new messages appended to go on. Raises CallerError for an unknown format, a bad target or a bad message.
     """
     output_format(format)
-    if target_tokens is not None and target_tokens < 1:
-        raise CallerError("bad_target", "target_tokens must be positive.", "Leave it out for the window's threshold.")
+    _check_target(target_tokens)
+    messages = _listed(messages)
     reader = ClaudeCodeReader("messages")
     records = [parsed.record for at, item in enumerate(messages, 1) for parsed in _fed(reader, item, at)]
     system = [dict(item) for item in messages if item.get("role") in INSTRUCTING and "message" not in item]
@@ -87,8 +87,9 @@ def compact_transcript(  # noqa: PLR0913 - the options of a one-liner
 ) -> FileResult:
     """Compact a transcript given as bytes in pieces. The format is found by content unless named.
 
-    Raises CallerError where it is no transcript that can be read.
+    Raises CallerError for a bad target, or where it is no transcript that can be read.
     """
+    _check_target(target_tokens)
     data = b"".join(chunks)
     name = format or detect_format(data if len(data) < 1 << 20 else data[:HEAD_BYTES])
     reader = reader_for(name, "transcript")
@@ -101,6 +102,27 @@ def compact_transcript(  # noqa: PLR0913 - the options of a one-liner
     live, report = compact_records(main, request, _offline(model or facts.model, context_window, None, policy))
     out, warnings = encode(live, output or name)
     return FileResult(out, _with_warnings(report, warnings), output or name, reader.report, facts.session_id or "")
+
+
+def _check_target(target: object) -> None:
+    if target is None:
+        return
+    hint = "Leave it out for the window's threshold."
+    if not isinstance(target, int) or isinstance(target, bool):
+        kind = type(target).__name__
+        raise CallerError("bad_target", f"target_tokens must be a whole number of tokens, not {kind}.", hint)
+    if target < 1:
+        raise CallerError("bad_target", "target_tokens must be positive.", hint)
+
+
+def _listed(messages: object) -> list[Any]:
+    """The messages as a list of our own: what can be read only once is read once."""
+    if isinstance(messages, Iterable) and not isinstance(messages, (str, bytes, Mapping)):
+        return list(messages)
+    kind = type(messages).__name__
+    raise CallerError(
+        "bad_messages", f"messages must be a list, not {kind}.", "Pass the conversation: [{role, content}, ...]."
+    )
 
 
 def _fed(reader: ClaudeCodeReader, item: Mapping[str, Any], place: int) -> Iterable[Any]:

@@ -174,6 +174,31 @@ def test_a_bad_target_and_an_unknown_format_are_refused() -> None:
         compact(chat(1), format="morse")
 
 
+@pytest.mark.parametrize("target", ["x", 2000.5, True, [3000]])
+def test_a_target_that_is_no_whole_number_is_refused_with_what_to_do(target: Any) -> None:
+    transcript = [json.dumps(chat(1)[0]).encode()]
+    for asked in (
+        lambda: compact([], target_tokens=target),
+        lambda: compact_transcript(transcript, target_tokens=target),
+    ):
+        with pytest.raises(CallerError, match="whole number of tokens") as refused:
+            asked()
+        assert refused.value.hint == "Leave it out for the window's threshold."
+
+
+@pytest.mark.parametrize("bad", [None, 7, "text", b"text", {"role": "user", "content": "hi"}])
+def test_what_is_no_list_of_messages_is_refused_with_what_to_do(bad: Any) -> None:
+    with pytest.raises(CallerError, match=f"must be a list, not {type(bad).__name__}") as refused:
+        compact(bad)
+    assert "role, content" in refused.value.hint
+
+
+def test_messages_that_can_be_read_only_once_keep_what_the_system_says() -> None:
+    messages = [{"role": "system", "content": "Be brief."}, *chat(1)]
+    once: Any = iter(messages)
+    assert compact(once, counting=QUICK)[0] == compact(messages, counting=QUICK)[0]
+
+
 @pytest.mark.parametrize("bad", ["text", 7, None, {}, {"content": "x"}, {"role": 5}])
 def test_what_is_no_message_is_refused_with_its_place(bad: Any) -> None:
     with pytest.raises(CallerError, match="Message 2"):
