@@ -7,9 +7,8 @@ say nothing that such a client restores itself: its project instructions, files,
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from mcp_compact.compaction.extract import Material, extract
 from mcp_compact.compaction.extract_lines import FEW_WORDS, Splitter
@@ -18,11 +17,11 @@ from mcp_compact.compaction.extract_requests import requests, within
 from mcp_compact.compaction.extract_tasks import DONE
 from mcp_compact.compaction.findings import found
 from mcp_compact.compaction.fitting import fit
-from mcp_compact.compaction.rules import Rule, rule_from_json, rule_to_json, rules_of
+from mcp_compact.compaction.rules import Rule, rules_of
 from mcp_compact.messages.blocks import TextBlock, ToolResultBlock, ToolUseBlock
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.masking import masked
-from mcp_compact.messages.memory_document import REQUESTS, TASK, MemoryDocument, Section, parse
+from mcp_compact.messages.memory_document import REQUESTS, TASK, MemoryDocument, Section
 from mcp_compact.messages.message import Message, Record
 from mcp_compact.messages.tool_inputs import path_of
 from mcp_compact.messages.values import value
@@ -177,31 +176,6 @@ def must_keep_lines(facts: InjectionFacts) -> tuple[str, ...]:
             lines += [heading, *(reversed(own) if heading == KEEP else own)]
             left -= sum(len(line) + 1 for line in (heading, *own))
     return tuple(lines)
-
-
-def facts_to_json(facts: InjectionFacts) -> dict[str, Any]:
-    """A plain value from which `facts_from_json` makes them again, for a hook that keeps them until it is asked."""
-    return {
-        "session_id": facts.session_id,
-        "rules": [rule_to_json(rule) for rule in facts.rules],
-        "open_work": list(facts.open_work),
-        "notes": facts.notes.render() if facts.notes else "",
-        "native_summary": facts.native_summary,
-        "restored": list(facts.restored),
-    }
-
-
-def facts_from_json(raw: Mapping[str, Any]) -> InjectionFacts:
-    """The facts of such a value; what is missing is empty."""
-    notes = str(raw.get("notes") or "")
-    return InjectionFacts(
-        str(raw.get("session_id", "")),
-        tuple(rule_from_json(item) for item in raw.get("rules", ())),
-        tuple(str(line) for line in raw.get("open_work", ())),
-        parse(notes) if notes else None,
-        str(raw.get("native_summary", "")),
-        tuple(str(path) for path in raw.get("restored", ())),
-    )
 
 
 def _chars(texts: Sequence[str]) -> list[int]:

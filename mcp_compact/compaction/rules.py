@@ -159,7 +159,7 @@ def refusal_in(record: Record, calls: Mapping[ToolUseId, str]) -> str:
 
 
 def rule_to_json(rule: Rule) -> dict[str, Any]:
-    """A plain value from which `rule_from_json` makes it again."""
+    """A plain value of it, for what is told as JSON."""
     return {
         "text": rule.text,
         "kind": rule.kind,
@@ -168,15 +168,3 @@ def rule_to_json(rule: Rule) -> dict[str, Any]:
         "uuid": rule.uuid,
         "pinned": rule.pinned,
     }
-
-
-def rule_from_json(raw: Mapping[str, Any]) -> Rule:
-    """The rule of such a value; what is missing is empty."""
-    return Rule(
-        str(raw.get("text", "")),
-        str(raw.get("kind", RULE)),
-        int(raw.get("turn", 0)),
-        int(raw.get("seq", 0)),
-        MessageUuid(str(raw.get("uuid", ""))),
-        raw.get("pinned") is True,
-    )

@@ -36,11 +36,6 @@ class Row:
     fates: tuple[str, ...]
 
 
-def fate_of(rule: str, summary: str, given: str = "") -> str:
-    """What became of one rule: KEPT, REWORDED, BACK or LOST."""
-    return fates(Column((Rule(rule),), summary, given))[0][1]
-
-
 def fates(column: Column) -> tuple[tuple[Rule, str], ...]:
     """What became of every rule at one compaction."""
     lines = [_words(line) for line in _LINE.split(column.summary)]

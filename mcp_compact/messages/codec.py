@@ -93,11 +93,6 @@ def decode_usage(raw: object) -> Usage | None:
     return Usage(sent, output) if sent or output else None
 
 
-def encode_message(message: Message) -> dict[str, Any]:
-    """What the provider is sent of a message."""
-    return {"role": message.role, "content": message.content}
-
-
 def parse_time(value: object) -> int | None:
     """Milliseconds since 1970 of an ISO time or a number of seconds or milliseconds; None where it is none.
 

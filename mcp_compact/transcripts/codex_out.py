@@ -8,7 +8,7 @@ and documents become a mark.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mcp_compact.messages.blocks import Block, MediaBlock, OtherBlock, TextBlock, ToolResultBlock, ToolUseBlock
@@ -44,11 +44,6 @@ def session_items(
     for turn in turns:
         for type_, payload in (*_events(turn), *_items(turn)):
             yield {"timestamp": at, "type": type_, "payload": clean(payload)}
-
-
-def response_items(turns: Iterable[Turn]) -> list[dict[str, Any]]:
-    """The items of turns alone, as the Responses API takes them."""
-    return [clean(payload) for turn in turns for _, payload in _items(turn)]
 
 
 def _events(turn: Turn) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -20,7 +20,6 @@ KNOWN_GROUPS = (
     "pending_messages", "elicitation", "external_tool", "command", "mcp", "model", "capabilities", "exit_plan_mode",
 )  # fmt: skip
 """The first words of the kinds of events."""
-ABANDONED = "The call was not answered."
 
 
 class CopilotCliReader(TranslatedReader):

@@ -17,8 +17,6 @@ from mcp_compact.compaction.injection import (
     SAID,
     SEARCH,
     InjectionFacts,
-    facts_from_json,
-    facts_to_json,
     files_put_back,
     injection_facts,
     injection_text,
@@ -217,13 +215,6 @@ def test_what_is_done_need_not_be_kept_by_the_summary():
 
 def test_there_is_nothing_to_keep_where_nothing_was_said():
     assert must_keep_lines(InjectionFacts("s")) == ()
-
-
-def test_facts_survive_as_json():
-    made = facts()
-    again = facts_from_json(facts_to_json(made))
-    assert injection_text(again) == injection_text(made)
-    assert facts_from_json({}) == InjectionFacts("")
 
 
 @pytest.mark.parametrize("summary", ["", "Short."])

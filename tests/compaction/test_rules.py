@@ -6,7 +6,6 @@ from mcp_compact.compaction.extract_requests import requests
 from mcp_compact.compaction.rules import (
     Rule,
     holding,
-    rule_from_json,
     rule_to_json,
     rules_in,
     rules_of,
@@ -195,7 +194,7 @@ def test_a_person_can_drop_and_pin():
     assert [(rule.text, rule.pinned) for rule in made] == [("Be kind.", True), ("Use tabs.", True)]
 
 
-def test_a_rule_survives_as_json():
-    rule = Rule("Never push to main.", "rule", 2, 7, MessageUuid("u2"), pinned=True)
-    assert rule_from_json(rule_to_json(rule)) == rule
-    assert rule_from_json({}) == Rule("")
+def test_a_rule_is_told_as_json_with_where_it_was_said():
+    assert rule_to_json(Rule("Never push to main.", "rule", 2, 7, MessageUuid("u2"), pinned=True)) == {
+        "text": "Never push to main.", "kind": "rule", "turn": 2, "seq": 7, "uuid": "u2", "pinned": True,
+    }  # fmt: skip

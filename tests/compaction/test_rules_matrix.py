@@ -4,7 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_compact.compaction.rules import Rule
-from mcp_compact.compaction.rules_matrix import BACK, FATES, KEPT, LOST, NOT_YET, REWORDED, Column, fate_of, matrix
+from mcp_compact.compaction.rules_matrix import BACK, FATES, KEPT, LOST, NOT_YET, REWORDED, Column, fates, matrix
+
+
+def fate_of(rule: str, summary: str, given: str = "") -> str:
+    [(_, fate)] = fates(Column((Rule(rule),), summary, given))
+    return fate
 
 
 def test_word_for_word_is_kept_whatever_its_case_and_white_space():

@@ -16,7 +16,6 @@ import aiosqlite
 import anyio
 import pytest
 
-from mcp_compact.adapters.memory_store import open_memory_store
 from mcp_compact.adapters.sqlite import connection, operations
 from mcp_compact.adapters.sqlite.operations import indexing
 from mcp_compact.adapters.sqlite.store import OneHopConnection, SqliteStore, open_store
@@ -72,7 +71,7 @@ async def test_every_method_of_the_port_works_in_a_file(path):
 
 
 async def test_every_method_of_the_port_works_in_memory():
-    async with open_memory_store() as store:
+    async with open_store(connection.IN_MEMORY) as store:
         await use_every_method(store)
 
 
