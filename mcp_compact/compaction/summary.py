@@ -123,7 +123,9 @@ def _plan(attempt: Attempt, bodies: Bodies, window: Window, text: str) -> Compac
         if cost > units:
             detail = f"it has {cost // UNITS_PER_TOKEN} tokens, {units // UNITS_PER_TOKEN} are allowed"
             return Declined(PATH, "too_large", detail)
-        return _completed(attempt, bodies, body, units - cost)
+        # Where no size was asked for, plan, skills and files that are put back need room beside it, too.
+        left = units - cost if attempt.request.target_tokens else (units - cost) // 2
+        return _completed(attempt, bodies, body, left)
 
     assembled = assemble(attempt, window, PATH, write)
     if isinstance(assembled, Declined):
