@@ -13,11 +13,12 @@ from dataclasses import replace
 from mcp_compact.compaction.extract import Material, extract
 from mcp_compact.compaction.extract_lines import FEW_WORDS, Splitter
 from mcp_compact.compaction.extract_memory import user_words_of
+from mcp_compact.compaction.extract_render import NOTE
 from mcp_compact.compaction.extract_requests import requests, within
 from mcp_compact.compaction.extract_tasks import DONE
 from mcp_compact.compaction.findings import found
 from mcp_compact.compaction.fitting import fit
-from mcp_compact.compaction.rules import Rule, rules_of
+from mcp_compact.compaction.rules import Rule
 from mcp_compact.messages.blocks import TextBlock, ToolResultBlock, ToolUseBlock
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.masking import masked
@@ -82,7 +83,7 @@ class InjectionFacts:
 
 
 def injection_facts(
-    session: Sequence[Record],
+    rules: Sequence[Rule],
     material: Material,
     *,
     session_id: str,
@@ -90,13 +91,13 @@ def injection_facts(
     restored: Collection[str] | None = None,
     limit_chars: int = LIMIT_CHARS,
 ) -> InjectionFacts:
-    """Facts of a session (all its records, for its rules) and of what its client compacts (`material`).
+    """Facts of a session: its rules that hold, of all its records, and what its client compacts (`material`).
 
     `native_summary`: what it holds in sentences is not said again. `restored`: paths of the files that the client
     puts back; None: those that Claude Code does (`files_put_back`).
     """
     restored = files_put_back(material.records) if restored is None else restored
-    bare = InjectionFacts(session_id, rules_of(session), (), None, native_summary, tuple(restored))
+    bare = InjectionFacts(session_id, tuple(rules), (), None, native_summary, tuple(restored))
     own = replace(material, records=tuple(_without_restored(material.records, restored)))
     if native_summary:
         own = replace(own, kept=(*own.kept, *_told(native_summary)))
@@ -110,7 +111,7 @@ def injection_facts(
 
 
 def refinement_facts(
-    session: Sequence[Record],
+    rules: Sequence[Rule],
     material: Material,
     session_id: str,
     native_summary: str,
@@ -119,12 +120,12 @@ def refinement_facts(
 ) -> InjectionFacts:
     """What neither the client's summary, known now, nor the text that was `given` right after it holds."""
     known = f"{native_summary}\n{given}"
-    facts = injection_facts(session, material, session_id=session_id, native_summary=known, limit_chars=limit_chars)
+    facts = injection_facts(rules, material, session_id=session_id, native_summary=known, limit_chars=limit_chars)
     return replace(
         facts,
         rules=tuple(rule for rule in facts.rules if not holds(known, rule.text)),
         open_work=tuple(line for line in facts.open_work if line not in known),
-        notes=_not_given(facts.notes, given) if facts.notes else None,
+        notes=_not_known(facts.notes, given, known) if facts.notes else None,
         native_summary=native_summary,
     )
 
@@ -132,6 +133,11 @@ def refinement_facts(
 def holds(text: str, rule: str) -> bool:
     """Does a text hold a rule word for word, white space and case aside?"""
     return " ".join(rule.split()).casefold() in " ".join(text.split()).casefold()
+
+
+def says_something(facts: InjectionFacts) -> bool:
+    """Is there more to tell than how to search?"""
+    return bool(facts.rules or facts.open_work or (facts.notes and _any_line(facts.notes)))
 
 
 def files_put_back(records: Sequence[Record]) -> tuple[str, ...]:
@@ -233,7 +239,12 @@ def _notes_parts(facts: InjectionFacts, told: Sequence[Rule], left: int) -> list
     said = document.body(REQUESTS)
     rest = [f"### {s.heading}\n{s.body}" if s.heading else s.body for s in document.sections if s.heading != REQUESTS]
     parts = [f"{SAID}\n{said}"] if said else []
-    return parts + ([f"{title}\n" + "\n".join(rest)] if any(s.strip() for s in rest) else [])
+    return parts + ([f"{title}\n" + "\n".join(rest)] if _any_line(document, beside=REQUESTS) else [])
+
+
+def _any_line(document: MemoryDocument, beside: str = "") -> bool:
+    """Is there more than how to read it, and than the section `beside`?"""
+    return any(s.body.strip() not in ("", NOTE) for s in document.sections if not beside or s.heading != beside)
 
 
 def _shown(section: Section, ruled: re.Pattern[str] | None) -> Section:
@@ -267,18 +278,30 @@ def _without_tasks(document: MemoryDocument, tasks: Collection[str]) -> MemoryDo
     return replace(document, sections=tuple(section for section in made if section.body))
 
 
-def _not_given(notes: MemoryDocument, given: str) -> MemoryDocument:
-    """The notes without lines that were given, and without heads that nothing is left under."""
-    known = {line.strip() for line in given.splitlines()}
+def _not_known(notes: MemoryDocument, given: str, known: str) -> MemoryDocument:
+    """The notes without the user's words that are `known`, lines that were `given`, and heads over nothing."""
+    lines = {line.strip() for line in given.splitlines()}
     sections = []
     for section in notes.sections:
-        kept: list[str] = []
-        for line in reversed(section.body.splitlines()):
-            leads = bool(kept) and kept[-1].startswith("  ")
-            if leads if line.startswith("- `") else line.strip() not in known:
-                kept.append(line)
-        sections.append(replace(section, body="\n".join(reversed(kept))))
+        own = section.body.splitlines()
+        if section.heading == REQUESTS:
+            kept = [line for line in own if not holds(known, line.removeprefix("- "))]
+        else:
+            kept = _others(own, lines)
+        sections.append(replace(section, body="\n".join(kept)))
     return replace(notes, sections=tuple(section for section in sections if section.body.strip()))
+
+
+def _others(own: Sequence[str], given: Collection[str]) -> list[str]:
+    """The lines that were not given; a head (a file, a command) only, and always, where a line is left under it."""
+    kept: list[str] = []
+    below = ""
+    for line in reversed(own):
+        is_head = below.startswith("  ") and not line.startswith("  ")
+        if kept[-1].startswith("  ") if is_head and kept else not is_head and line.strip() not in given:
+            kept.append(line)
+        below = line
+    return kept[::-1]
 
 
 def _without_restored(records: Iterable[Record], restored: Collection[str]) -> Iterable[Record]:

@@ -7,27 +7,32 @@ over. Once the client's summary is known, what neither it nor that text holds fo
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
 from mcp_compact.adapters.sqlite import operations
 from mcp_compact.adapters.sqlite.operations.hook_state import hook_state, put_hook_state
 from mcp_compact.compaction.extract import Material
-from mcp_compact.compaction.injection import InjectionFacts, injection_facts, injection_text, must_keep_lines
+from mcp_compact.compaction.injection import (
+    REFINED_CHARS,
+    InjectionFacts,
+    injection_facts,
+    injection_text,
+    must_keep_lines,
+    refinement_facts,
+    says_something,
+)
 from mcp_compact.compaction.rules import DROPPED, Rule, rules_of, with_choices
+from mcp_compact.compaction.rules_matrix import KEPT, Column, fates
 from mcp_compact.compaction.snapshot import Snapshot
 from mcp_compact.config import Settings
 from mcp_compact.hooking.catching_up import catch_up, update_memory
 from mcp_compact.hooking.given import Given
-from mcp_compact.messages.memory_document import REQUESTS, MemoryDocument
 from mcp_compact.messages.message import Record
 from mcp_compact.ports.store import SessionKey
 from mcp_compact.service import memory_text
 
 INSTRUCTION = "instruction"
 """The kind of pins that are rules."""
-REFINED_CHARS = 4_000
-"""Of what follows with the next prompt."""
 HELD = (
     "mcp-compact: held back once, as MCP_COMPACT_HOLD_MANUAL asks for. Let the agent bring its notes up to date, "
     "then compact again."
@@ -36,6 +41,17 @@ HELD = (
 
 class HeldBack(Exception):  # noqa: N818 - no error: the setting asks for it
     """A compaction that was asked for by hand is refused this once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """A session as its client compacts it."""
+
+    session_id: str
+    rules: tuple[Rule, ...]
+    """Those of all its records that hold, as a person chose."""
+    material: Material
+    """What the client compacts; empty where the extractor is switched off, so that the rules stand alone."""
 
 
 def announced(conn: sqlite3.Connection, given: Given, settings: Settings, now_ms: int) -> str:
@@ -78,18 +94,14 @@ def done(conn: sqlite3.Connection, given: Given, settings: Settings, now_ms: int
     key = catch_up(conn, given, settings, now_ms)
     if key is None or not given.summary.strip():
         return
-    state = hook_state(conn, key)
-    known = f"{given.summary}\n{state.given}"
-    facts = _facts(conn, key, settings, known)
-    if facts is None:
+    own = _compacted(conn, key, settings)
+    if own is None:
         return
-    told = sum(_holds(given.summary, rule.text) for rule in facts.rules)
-    lost = tuple(rule for rule in facts.rules if not _holds(known, rule.text))
-    open_work = tuple(line for line in facts.open_work if line not in state.given)
-    notes = _without(facts.notes, state.given, known) if facts.notes else None
-    left = replace(facts, rules=lost, open_work=open_work, notes=notes)
-    text = injection_text(left, min(REFINED_CHARS, settings.injection_chars)) if _says_something(left) else ""
-    put_hook_state(conn, key, refinement=text, rules=len(facts.rules), rules_told=told)
+    before, limit = hook_state(conn, key).given, min(REFINED_CHARS, settings.injection_chars)
+    left = refinement_facts(own.rules, own.material, own.session_id, given.summary, before, limit)
+    text = injection_text(left, limit) if says_something(left) else ""
+    told = sum(fate == KEPT for _, fate in fates(Column(own.rules, given.summary, before)))
+    put_hook_state(conn, key, refinement=text, rules=len(own.rules), rules_told=told)
 
 
 def ended(conn: sqlite3.Connection, given: Given, settings: Settings, now_ms: int) -> None:
@@ -97,37 +109,32 @@ def ended(conn: sqlite3.Connection, given: Given, settings: Settings, now_ms: in
     key = catch_up(conn, given, settings, now_ms)
     snapshot = operations.snapshot(conn, key, memory_text.NEWEST) if key is not None else None
     if key is not None and snapshot is not None:
-        rules = _chosen(rules_of(_everything(conn, key, snapshot)), snapshot)
-        put_hook_state(conn, key, rules=len(rules))
+        put_hook_state(conn, key, rules=len(_rules(conn, key, snapshot)))
 
 
-def _facts(
-    conn: sqlite3.Connection, key: SessionKey, settings: Settings, native_summary: str = ""
-) -> InjectionFacts | None:
-    """Facts of the session as the archive has it; of rules alone where the extractor is switched off."""
+def _facts(conn: sqlite3.Connection, key: SessionKey, settings: Settings) -> InjectionFacts | None:
+    """Facts of the session as the archive has it; None where it has none."""
+    own = _compacted(conn, key, settings)
+    if own is None:
+        return None
+    limit = settings.injection_chars
+    return injection_facts(own.rules, own.material, session_id=own.session_id, limit_chars=limit)
+
+
+def _compacted(conn: sqlite3.Connection, key: SessionKey, settings: Settings) -> Compacted | None:
     snapshot = operations.snapshot(conn, key, memory_text.NEWEST)
     if snapshot is None:
         return None
-    everything = _everything(conn, key, snapshot)
-    if settings.policy.session_memory:
-        material, limit = _material(conn, key, snapshot), settings.injection_chars
-        facts = injection_facts(
-            everything, material, session_id=key.session_id, native_summary=native_summary, limit_chars=limit
-        )
-    else:
-        facts = InjectionFacts(key.session_id, rules_of(everything), native_summary=native_summary)
-    return replace(facts, rules=_chosen(facts.rules, snapshot))
+    material = _material(conn, key, snapshot) if settings.policy.session_memory else Material(())
+    return Compacted(key.session_id, _rules(conn, key, snapshot), material)
 
 
-def _everything(conn: sqlite3.Connection, key: SessionKey, snapshot: Snapshot) -> list[Record]:
-    return operations.records(conn, key, after_seq=0, up_to_seq=snapshot.base.last_seq, live_only=False)
-
-
-def _chosen(rules: Sequence[Rule], snapshot: Snapshot) -> tuple[Rule, ...]:
-    """The rules with what a person pinned, and without what they dropped."""
+def _rules(conn: sqlite3.Connection, key: SessionKey, snapshot: Snapshot) -> tuple[Rule, ...]:
+    """The rules of the whole session with what a person pinned, and without what they dropped."""
+    everything = operations.records(conn, key, after_seq=0, up_to_seq=snapshot.base.last_seq, live_only=False)
     pinned = [item.text for item in snapshot.registered if item.kind == INSTRUCTION]
     dropped = [item.text for item in snapshot.registered if item.kind == DROPPED]
-    return with_choices(rules, pinned, dropped)
+    return with_choices(rules_of(everything), pinned, dropped)
 
 
 def _material(conn: sqlite3.Connection, key: SessionKey, snapshot: Snapshot) -> Material:
@@ -135,39 +142,3 @@ def _material(conn: sqlite3.Connection, key: SessionKey, snapshot: Snapshot) -> 
     newest = snapshot.base.last_seq
     live: list[Record] = operations.records(conn, key, after_seq=0, up_to_seq=newest, live_only=True)
     return Material(tuple(live), summaries=tuple(item.text for item in snapshot.service if item.text))
-
-
-def _holds(text: str, sentence: str) -> bool:
-    """Does a text hold a sentence word for word, white space and case aside?"""
-    return " ".join(sentence.split()).casefold() in " ".join(text.split()).casefold()
-
-
-def _without(notes: MemoryDocument, given: str, known: str) -> MemoryDocument:
-    """The notes without the lines that were `given`, the user's words that are `known`, and heads over nothing."""
-    lines = {line.strip() for line in given.splitlines()}
-    sections = []
-    for section in notes.sections:
-        if section.heading == REQUESTS:
-            kept = [line for line in section.body.splitlines() if not _holds(known, line.removeprefix("- "))]
-        else:
-            kept = _under_heads([line for line in section.body.splitlines() if line.strip() not in lines])
-        sections.append(replace(section, body="\n".join(kept)))
-    return replace(notes, sections=tuple(section for section in sections if section.body.strip()))
-
-
-def _under_heads(lines: list[str]) -> list[str]:
-    """The lines without heads (a file, a command) that nothing stands under any more."""
-    return [
-        line
-        for at, line in enumerate(lines)
-        if not _is_head(line) or any(below.startswith("  ") for below in lines[at + 1 : at + 2])
-    ]
-
-
-def _is_head(line: str) -> bool:
-    return line.startswith("- `") and line.endswith("`")
-
-
-def _says_something(facts: InjectionFacts) -> bool:
-    notes = facts.notes
-    return bool(facts.rules or facts.open_work or (notes and any(section.body.strip() for section in notes.sections)))

@@ -76,9 +76,8 @@ def compaction_report(
     """The report on one of a session's compactions (0: the last). `choices`: what was pinned, and dropped, by hand."""
     number = number or len(compactions)
     own = compactions[number - 1]
-    facts = _with(
-        injection_facts(own.session, own.material, session_id=session_id), _choices_at(compactions, number, choices)
-    )
+    rules = with_choices(rules_of(own.session), *_choices_at(compactions, number, choices))
+    facts = injection_facts(rules, own.material, session_id=session_id)
     given = injection_text(facts)
     said = [words for record in own.material.records if (words := users_words(record))]
     columns = [
@@ -168,12 +167,8 @@ def _choices_at(compactions: Sequence[NativeCompaction], number: int, choices: C
 
 def _column(session_id: str, compaction: NativeCompaction, choices: Choices) -> Column:
     """An earlier compaction: its rules are enough, they come first in what is given back."""
-    facts = _with(InjectionFacts(session_id, rules_of(compaction.session)), choices)
-    return Column(facts.rules, compaction.summary, injection_text(facts))
-
-
-def _with(facts: InjectionFacts, choices: Choices) -> InjectionFacts:
-    return replace(facts, rules=with_choices(facts.rules, *choices))
+    rules = with_choices(rules_of(compaction.session), *choices)
+    return Column(rules, compaction.summary, injection_text(InjectionFacts(session_id, rules)))
 
 
 def _masked(rule: Rule) -> Rule:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from anyio import to_thread
 
@@ -105,13 +104,14 @@ async def session_facts(deps: Deps, key: SessionKey) -> tuple[list[Record], Inje
     live = await deps.store.records(key, after_seq=0, up_to_seq=row.last_seq, live_only=True)
     previous = parse(snapshot.memory.text) if snapshot.memory else None
     material = Material(tuple(live), previous=previous, summaries=summaries_of(snapshot))
-    make = partial(
-        injection_facts, messages, material, session_id=key.session_id, limit_chars=NOTES_CHARS + RULES_CHARS
-    )
-    facts = await to_thread.run_sync(make)
     pins = await deps.store.registered(key)
     pinned, dropped = ([pin.text for pin in pins if pin.kind == kind] for kind in (INSTRUCTION, DROPPED))
-    return messages, replace(facts, rules=with_choices(rules_of(branch(records)), pinned, dropped))
+
+    def make() -> InjectionFacts:
+        rules = with_choices(rules_of(branch(records)), pinned, dropped)
+        return injection_facts(rules, material, session_id=key.session_id, limit_chars=NOTES_CHARS + RULES_CHARS)
+
+    return messages, await to_thread.run_sync(make)
 
 
 def _made(

@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from mcp_compact.compaction.injection import REFINED_CHARS, injection_facts, injection_text, refinement_facts
+from mcp_compact.compaction.rules import rules_of
 from mcp_compact.messages.message import Record
 from mcp_compact.service.compactions import NativeCompaction, native_compactions
 from mcp_compact.transcripts.claude_code import ClaudeCodeReader
@@ -62,9 +63,9 @@ def records_of(path: Path) -> list[Record]:
 
 def texts_for(compaction: NativeCompaction, session_id: str) -> tuple[str, str]:
     """What the hook gives right after the compaction, and what it adds once it has seen the summary."""
-    session, material = compaction.session, compaction.material
-    first = injection_text(injection_facts(session, material, session_id=session_id))
-    left_out = refinement_facts(session, material, session_id, compaction.summary, first)
+    rules, material = rules_of(compaction.session), compaction.material
+    first = injection_text(injection_facts(rules, material, session_id=session_id))
+    left_out = refinement_facts(rules, material, session_id, compaction.summary, first)
     return first, injection_text(left_out, REFINED_CHARS)
 
 

@@ -12,9 +12,9 @@ import pytest
 from mcp_compact import ancestors, handoff_note
 from mcp_compact.adapters.sqlite import hook_rows, operations
 from mcp_compact.adapters.sqlite.migrations import migrate, schema_versions
-from mcp_compact.compaction.rules import rules_of
-from mcp_compact.hooking.compacting import REFINED_CHARS
-from mcp_compact.ports.store import SessionKey
+from mcp_compact.compaction.injection import REFINED_CHARS, RULES
+from mcp_compact.compaction.rules import DROPPED, rules_of
+from mcp_compact.ports.store import Registered, SessionKey
 from tests.hooking.client import RULE, SESSION, ClientFolder
 
 pytestmark = pytest.mark.e2e
@@ -223,6 +223,27 @@ def test_what_neither_summary_nor_injection_held_follows_with_the_next_prompt_on
     assert told not in first.context
     assert client.hook("UserPromptSubmit", prompt="go on").out == ""
     assert client.rows("SELECT rules, rules_told FROM hook_state") == [(40, 1)]
+
+
+def test_what_a_person_pinned_and_dropped_counts_before_and_after_a_compaction(client: ClientFolder):
+    client.write(client.talk(3))
+    client.hook("Stop")
+    conn = operations.connect(client.archive)
+    operations.register(conn, KEY, Registered("instruction", "a", "Be kind to the reader."), 1)
+    operations.register(conn, KEY, Registered("instruction", "b", "Ask before a release."), 1)
+    operations.register(conn, KEY, Registered(DROPPED, "c", RULE), 1)
+    conn.close()
+    kept = client.hook("PreCompact", trigger="auto").out
+    assert "- Be kind to the reader." in kept
+    assert RULE not in kept
+    client.hook("PostCompact", trigger="auto", compact_summary="<summary>Ask before a release.</summary>")
+    told = client.hook("UserPromptSubmit", prompt="go on").context
+    rules = told.partition(RULES)[2].partition("##")[0]
+    assert "- Be kind to the reader." in rules
+    assert "config_1.yaml" in rules
+    assert "Ask before a release." not in told
+    assert RULE not in rules
+    assert client.rows("SELECT rules, rules_told FROM hook_state") == [(4, 1)]
 
 
 def test_where_nothing_was_lost_the_next_prompt_is_silent(client: ClientFolder):
