@@ -163,12 +163,16 @@ def _anthropic(turns: Sequence[Turn]) -> list[dict[str, Any]]:
 
 def api_log(turns: Sequence[Turn]) -> bytes:
     messages = _anthropic(turns)
-    lines = []
-    for at, message in enumerate(messages):
-        if message["role"] == "user":
-            answer = messages[at + 1] if at + 1 < len(messages) and messages[at + 1]["role"] == "assistant" else None
-            response = {"type": "message", "id": f"msg-{at}", "model": "claude-x", **answer} if answer else {"n": at}
-            lines.append({"request": {"model": "claude-x", "messages": messages[: at + 1]}, "response": response})
+    lines = [
+        {
+            "request": {"model": "claude-x", "messages": messages[:at]},
+            "response": {"type": "message", "id": f"msg-{at}", "model": "claude-x", **message},
+        }
+        for at, message in enumerate(messages)
+        if message["role"] == "assistant"
+    ]
+    if messages and messages[-1]["role"] == "user":
+        lines.append({"request": {"model": "claude-x", "messages": messages}, "response": {"n": len(messages)}})
     return jsonl(lines)
 
 
