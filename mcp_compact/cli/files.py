@@ -45,7 +45,5 @@ def known_format(name: str) -> str:
     from mcp_compact.transcripts.registry import FORMATS
 
     if name and name not in FORMATS:
-        raise CallerError(
-            "unknown_format", f"The format {name[:40]!r} is unknown.", f"There is {', '.join(FORMATS)}."
-        )
+        raise CallerError("unknown_format", f"The format {name[:40]!r} is unknown.", f"There is {', '.join(FORMATS)}.")
     return name
