@@ -254,25 +254,21 @@ async def _beside(
         backend.follower = Follower(backend.service, client, str(known.db), known.follow_seconds)
     async with anyio.create_task_group() as tasks:
         if answered is not None:
-            tasks.start_soon(_warm_after, answered, server, backend)
-            if backend.follower is not None:
-                tasks.start_soon(_follow_after, answered, backend.follower)
+            tasks.start_soon(_work_after, answered, server, backend)
         yield
         if answered is not None and answered.is_set() and backend.follower is not None:
             await backend.follower.last_look()
         tasks.cancel_scope.cancel()
 
 
-async def _warm_after(answered: anyio.Event, server: CompactServer, backend: Backend) -> None:
-    """Once the client has its first answer: what it asks for next, in that order."""
+async def _work_after(answered: anyio.Event, server: CompactServer, backend: Backend) -> None:
+    """Once the client has its first answer: what it asks for next, in that order; then the transcript."""
     await answered.wait()
+    # The first step leaves the loop to the SDK, which has yet to write that answer.
     await server.load_tools()
     await backend.warm()
-
-
-async def _follow_after(answered: anyio.Event, follower: Follower) -> None:
-    await answered.wait()
-    await follower.run()
+    if backend.follower is not None:
+        await backend.follower.run()
 
 
 def _counted(factory: ServiceFactory) -> ServiceFactory:
