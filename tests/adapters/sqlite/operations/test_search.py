@@ -243,10 +243,10 @@ def test_only_sessions_of_the_tenant_and_the_project_are_searched(conn):
         "theirs": SessionKey("tenant", "mine"),
     }
     for name, key in keys.items():
-        operations.append(conn, key, batch(record(name, "user", "needle"), cwd=f"/work/{name}"), 1)
+        operations.append(conn, key, batch(record(name, "user", "needle"), cwd=f"/srv/{name}"), 1)
     assert uuids(find(conn, "needle")) == ["far", "mine"]
     assert uuids(find(conn, "needle", session_id="mine")) == ["mine"]
-    assert uuids(find(conn, "needle", cwd="/work/far")) == ["far"]
+    assert uuids(find(conn, "needle", cwd="/srv/far")) == ["far"]
     assert uuids(find(conn, "#", session_id="nowhere")) == []
     assert uuids(operations.search(conn, "tenant", SearchQuery("needle"))) == ["theirs"]
 
