@@ -1,6 +1,6 @@
 """Codex, Gemini CLI and opencode: the server's entry in each one's own settings.
 
-None of them gives a hook a place in its compaction that this product could be seen to use: what they said is picked
+Hooks that they may have around their own compactions were not tried, so none is put there: what they said is picked
 up by the server, or by `mcp-compact watch`.
 """
 
