@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from mcp_compact.messages.blocks import TextBlock
 from mcp_compact.messages.message import Record
@@ -167,6 +168,12 @@ def is_instruction(sentence: str) -> bool:
         return False
     if _CUE.search(sentence.lower()) is not None or (dense and _DENSE_CUE.search(sentence) is not None):
         return True
+    return _is_of_a_kind(sentence)
+
+
+@lru_cache(maxsize=4_096)
+def _is_of_a_kind(sentence: str) -> bool:
+    """Remembered, since prompts are sent again and again and judging one costs what storing a record does."""
     return kind_of(sentence) != ""
 
 
