@@ -11,8 +11,6 @@ from mcp_compact.compaction.cuts import (
     NOTHING_COVERED,
     calculate_messages_to_keep_index,
     index_of_mark,
-    is_safe_cut,
-    open_call_index,
     total,
 )
 from mcp_compact.compaction.extract import Material
@@ -37,14 +35,6 @@ def compact_by_memory(attempt: Attempt) -> CompactionPlan | NeedsRecords | Decli
     window = _window(attempt)
     if isinstance(window, Declined):
         return window
-    made = _by_window(attempt, window)
-    if isinstance(made, Declined) and made.reason == "still_above_target":
-        shorter = _without_last_round(attempt, window)
-        return made if shorter is None else _by_window(attempt, shorter)
-    return made
-
-
-def _by_window(attempt: Attempt, window: Window) -> CompactionPlan | NeedsRecords | Declined:
     bodies = window.bodies(attempt) if window.refresh else None
     if isinstance(bodies, NeedsRecords):
         return bodies
@@ -58,26 +48,6 @@ def _by_window(attempt: Attempt, window: Window) -> CompactionPlan | NeedsRecord
     plan, _ = assembled
     # A memory that was up to date stays as it is; only a new one is written with the boundary.
     return replace(plan, memory=memory_update(attempt.snapshot, window, texts[-1])) if window.refresh else plan
-
-
-def _without_last_round(attempt: Attempt, window: Window) -> Window | None:
-    """Where a target was asked for that the last step alone is above: what the user said after it stays, or nothing.
-
-    Only a step whose calls are all answered leaves, never an answer in words. None where that is not so: there was
-    no target, a call is open, the extractor is off, or no more can leave.
-    """
-    kept = window.kept
-    if attempt.request.target_tokens is None or not attempt.policy.session_memory:
-        return None
-    results = [i for i, entry in enumerate(kept) if entry.results]
-    if not results or open_call_index(kept) is not None or kept[-1].role == "assistant":
-        return None
-    first = next((i for i in range(results[-1] + 1, len(kept)) if kept[i].text_holding), len(kept))
-    if not is_safe_cut(kept, first):
-        return None
-    memory = attempt.snapshot.memory
-    covered = window.covered_seq or (memory.mark_seq if memory else 0) or 0
-    return replace(window, index=window.index + first, kept=kept[first:], refresh=True, covered_seq=covered)
 
 
 def write_memory(
