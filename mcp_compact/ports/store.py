@@ -127,6 +127,14 @@ class Appended:
 
 
 @dataclass(frozen=True, slots=True)
+class LiveMedia:
+    """Images and documents of a live context: how many, and what they take in a request, in bytes."""
+
+    count: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class SessionRow:
     """A session's counters: one row answers most questions."""
 
@@ -156,7 +164,6 @@ class SessionRow:
     memory_mark_seq: int | None
     declines: dict[str, int]
     last_attempt: str
-    indexed_seq: int
     body_bytes: int
     client_tokens: int | None = None
     """Tokens of the last request by the client's own usage, and what was appended since; None without usage.
@@ -167,14 +174,11 @@ class SessionRow:
     """Of a fork: the last record of its parent that it began with, by seq; 0 for none. None: it is no fork."""
     auto_failures: int = 0
     """Automatic compactions in a row that came to nothing; any compaction that is done begins the count anew."""
-
-
-@dataclass(frozen=True, slots=True)
-class LiveMedia:
-    """Images and documents of a live context: how many, and what they take in a request, in bytes."""
-
-    count: int = 0
-    bytes: int = 0
+    active_ms: int = 0
+    """When it was last at work: the time of its newest record, or of a compaction. Stored it was at `updated_ms`."""
+    memory_weight: Weight = field(default_factory=Weight)
+    """Of the newest memory, by estimate."""
+    media: LiveMedia = field(default_factory=LiveMedia)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,8 +294,6 @@ class Store(Bindings, Protocol):
     async def clearable(self, key: SessionKey) -> Clearable | None:
         """Uncleared results and media of the live context, old to new, and the newest answer; None: no session."""
         ...
-
-    async def live_media(self, key: SessionKey) -> LiveMedia: ...
 
     async def records(self, key: SessionKey, *, after_seq: int, up_to_seq: int, live_only: bool) -> list[Record]: ...
 

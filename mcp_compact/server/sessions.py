@@ -38,7 +38,7 @@ async def session_of(ctx: Context[Backend], session_id: str) -> tuple[Service, s
     known = await service.sessions(cwd=str(place.cwd), limit=LOOKED_AT)
     lines = [line for line in known if not line.parent_session_id or line.is_fork]
     since = service.deps.clock.now_ms() - ACTIVE_MS
-    active = [line for line in lines if (parse_time(line.updated) or 0) >= since]
+    active = [line for line in lines if (parse_time(line.stored) or 0) >= since]
     if len(active) == 1:
         return service, active[0].session_id
     raise _which(active, lines)

@@ -226,6 +226,9 @@ class SessionLine:
     owner: str
     cwd: str
     updated: str
+    """When it was last at work, by its newest record."""
+    stored: str
+    """When something was last stored of it: later for what was imported long after."""
     messages: int
     tokens: int
     level: str

@@ -116,8 +116,8 @@ def _place(cursor: str) -> tuple[int | None, int]:
 
 
 def _next_place(rows: Sequence[SessionRow], end: int) -> str:
-    last = rows[end - 1].updated_ms
-    return f"{last}:{sum(row.updated_ms == last for row in rows[:end])}"
+    last = rows[end - 1].active_ms
+    return f"{last}:{sum(row.active_ms == last for row in rows[:end])}"
 
 
 def _shortened(line: SessionLine) -> SessionLine:

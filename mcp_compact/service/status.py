@@ -29,16 +29,13 @@ OF_CLIENT = "This client keeps its own history: its own /compact takes them out.
 
 
 async def status_of(deps: Deps, key: SessionKey) -> Status:
-    """A session's level and counters: one row is read; where there are any, the memory, and a row of each image."""
-    row = await deps.row(key)
-    memory = await deps.store.memory(key) if row.memory_version else None
-    media = await deps.store.live_media(key) if row.live_weight.media else LiveMedia()
-    return describe(deps, row, memory.text if memory else "", media)
+    """A session's level and counters: one row is read, whatever the session holds."""
+    return describe(deps, await deps.row(key))
 
 
-def describe(deps: Deps, row: SessionRow, memory_text: str, media: LiveMedia) -> Status:
-    """The status that a session's row and its media tell."""
-    kind, ladder = family(row), deps.ladder(row)
+def describe(deps: Deps, row: SessionRow) -> Status:
+    """The status that a session's row tells."""
+    kind, ladder, media = family(row), deps.ladder(row), row.media
     message_tokens = kind.tokens(row.live_weight)
     tokens = used_tokens(row, kind)
     covered = row.memory_mark_seq or 0
@@ -67,7 +64,7 @@ def describe(deps: Deps, row: SessionRow, memory_text: str, media: LiveMedia) ->
         compactions=row.compactions,
         last_compaction=format_time(row.last_compaction_ms) if row.last_compaction_ms else None,
         memory_version=row.memory_version,
-        memory_tokens=_memory_tokens(memory_text, kind),
+        memory_tokens=kind.tokens(row.memory_weight),
         uncovered_messages=max(0, min(row.live_count, row.last_seq - covered)),
         declines=row.declines,
         counter=counter_name(deps),
@@ -108,11 +105,6 @@ def counter_name(deps: Deps) -> str:
     return f"estimate ({tokenizer.reason})" if tokenizer.state == "failed" else tokenizer.name
 
 
-def _memory_tokens(text: str, kind: Family) -> int:
-    texts, rest = countable([TextBlock(text, {})])
-    return kind.tokens(rest + Weight(units=sum(len(t) * 293 for t in texts))) if text else 0
-
-
 def _warnings(deps: Deps, kind: Family, *, window_known: bool) -> tuple[str, ...]:
     out = list(deps.settings.warnings)
     if not kind.known:
@@ -132,7 +124,8 @@ def line_of(deps: Deps, row: SessionRow) -> SessionLine:
         model=row.model,
         owner=row.owner,
         cwd=row.cwd,
-        updated=format_time(row.updated_ms),
+        updated=format_time(row.active_ms),
+        stored=format_time(row.updated_ms),
         messages=row.message_count,
         tokens=tokens,
         level=ladder.level(tokens),

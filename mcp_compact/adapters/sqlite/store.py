@@ -31,7 +31,6 @@ from mcp_compact.ports.store import (
     Batch,
     Committed,
     Found,
-    LiveMedia,
     LivePage,
     Pending,
     Registered,
@@ -121,9 +120,6 @@ class SqliteStore:
 
     async def clearable(self, key: SessionKey) -> Clearable | None:
         return await self.run(operations.clearable, key)
-
-    async def live_media(self, key: SessionKey) -> LiveMedia:
-        return await self.run(operations.live_media, key)
 
     async def records(self, key: SessionKey, *, after_seq: int, up_to_seq: int, live_only: bool) -> list[Record]:
         return await self.run(operations.records, key, after_seq=after_seq, up_to_seq=up_to_seq, live_only=live_only)

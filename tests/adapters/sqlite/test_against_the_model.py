@@ -295,7 +295,9 @@ class Archive(RuleBasedStateMachine):
         assert live is not None
         self._check_clearable(live.results)
         held = LiveMedia(len(live.media), sum(item.bytes for item in live.media))
-        assert operations.live_media(self.conn, KEY) == held
+        row = operations.session(self.conn, KEY)
+        assert row is not None
+        assert row.media == held
         results = live.results[::every] if what != "media" else []
         items = [_cleared(facts) for facts in results]
         gone = {(facts.uuid, facts.block) for facts in results}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from mcp_compact.adapters.sqlite.connection import connect
 from mcp_compact.adapters.sqlite.operations.append import append
 from mcp_compact.adapters.sqlite.operations.checks import Health, check
-from mcp_compact.adapters.sqlite.operations.clearable import clearable, live_media
+from mcp_compact.adapters.sqlite.operations.clearable import clearable
 from mcp_compact.adapters.sqlite.operations.commit import commit, undo
 from mcp_compact.adapters.sqlite.operations.deleting import delete_session
 from mcp_compact.adapters.sqlite.operations.forks import create_session, fork_session
@@ -34,7 +34,6 @@ __all__ = [
     "delete_session",
     "fork_session",
     "live",
-    "live_media",
     "markers",
     "match_prefix",
     "memory",

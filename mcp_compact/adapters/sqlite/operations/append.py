@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mcp_compact.adapters.sqlite.connection import writing
-from mcp_compact.adapters.sqlite.operations import anchor, facts, native, state, writing_rows
+from mcp_compact.adapters.sqlite.operations import anchor, derived, facts, native, state, writing_rows
 from mcp_compact.adapters.sqlite.operations.branch import Switch, settle, switch
 from mcp_compact.adapters.sqlite.operations.chain import rechain
 from mcp_compact.adapters.sqlite.operations.encoding import json_list, safe_id
@@ -54,6 +54,7 @@ def append(conn: sqlite3.Connection, key: SessionKey, batch: Batch, now_ms: int)
                     "no_such_session", f"There is no session {key.session_id!r}.", "Append or import first."
                 )
             session = state.create(conn, key, now_ms)
+            session.active_ms = 0
         facts.take(session, batch.facts, is_import=batch.is_import)
         work = _sort(conn, session, records)
         placing = place(conn, session, work.new) if work.new else Placing([])
@@ -64,7 +65,9 @@ def append(conn: sqlite3.Connection, key: SessionKey, batch: Batch, now_ms: int)
         anchor.measure(conn, session, placing.placed)
         if work.new or batch.facts != SessionFacts():
             session.updated_ms = now_ms
-        state.save(conn, session)
+        if work.new or not session.active_ms:
+            derived.touch(session, (item.prepared.record.at_ms for item in work.new), now_ms)
+        derived.save(conn, session)
         _store_conflicts(conn, session, work.conflicts, now_ms)
         if batch.position is not None:
             _store_position(conn, session, batch.position)

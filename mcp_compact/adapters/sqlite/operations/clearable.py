@@ -65,7 +65,7 @@ _RESULTS: dict[str, str] = {
 }
 _ALL_MEDIA: dict[str, str] = {
     "columns": _MEDIA,
-    "table": "media t",
+    "table": "media t INDEXED BY media_uncleared",
     "joined": "",
     # What stands in a result is gone where the result is cleared.
     "more": "AND NOT EXISTS (SELECT 1 FROM result c WHERE c.session = t.session AND c.seq = t.seq "
@@ -111,14 +111,12 @@ def clearable(conn: sqlite3.Connection, key: SessionKey) -> Clearable | None:
         )
 
 
-def live_media(conn: sqlite3.Connection, key: SessionKey) -> LiveMedia:
+def media_of(conn: sqlite3.Connection, session: Session) -> LiveMedia:
     """How many images and documents the live context holds, and their bytes. Reads a narrow row of each."""
-    with reading(conn):
-        session = state.load(conn, key)
-        if session is None or not session.live_media:
-            return LiveMedia()
-        sizes = [row[3] for row in _rows(conn, session, _LIVE_SIZES)]
-        return LiveMedia(len(sizes), sum(sizes))
+    if not session.live_media:
+        return LiveMedia()
+    sizes = [row[3] for row in _rows(conn, session, _LIVE_SIZES)]
+    return LiveMedia(len(sizes), sum(sizes))
 
 
 def _rows(conn: sqlite3.Connection, session: Session, sql: tuple[str, str]) -> list[tuple[Any, ...]]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import takewhile
 
 from mcp_compact.adapters.sqlite.connection import writing
-from mcp_compact.adapters.sqlite.operations import bodies, clearing, state
+from mcp_compact.adapters.sqlite.operations import bodies, clearing, derived
 from mcp_compact.adapters.sqlite.operations.chain import (
     before_marker,
     enter,
@@ -228,4 +228,5 @@ def _write(
     insert_marker(conn, session, marker, before)
     write_marker(conn, session, marker, row_id, stamp.now_ms)
     session.updated_ms = stamp.now_ms
-    state.save(conn, session)
+    derived.touch(session, (), stamp.now_ms)
+    derived.save(conn, session)

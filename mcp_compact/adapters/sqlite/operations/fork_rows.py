@@ -16,6 +16,7 @@ from mcp_compact.adapters.sqlite.operations.rows import CHAIN, MESSAGE, Narrow
 from mcp_compact.adapters.sqlite.operations.state import Session
 from mcp_compact.adapters.sqlite.operations.writing_rows import reserve_ids
 from mcp_compact.messages.codec import body_hash, well_formed
+from mcp_compact.messages.weights import estimate_units
 
 # What differs in the copy of a row: all other columns are the same.
 _RECORD = {
@@ -158,6 +159,7 @@ def _copy_memory(conn: sqlite3.Connection, fork: Fork) -> None:
         (fork.new.id, version, text, mark_uuid, new_mark, covers_all, writer, at_ms),
     )
     fork.new.memory_version, fork.new.memory_mark_seq = version, new_mark
+    fork.new.memory_units = estimate_units(text)
 
 
 def _copy_pins(conn: sqlite3.Connection, fork: Fork) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 
 from mcp_compact.adapters.sqlite.connection import writing
+from mcp_compact.adapters.sqlite.operations import derived, state
 from mcp_compact.adapters.sqlite.operations import facts as stated
-from mcp_compact.adapters.sqlite.operations import state
 from mcp_compact.adapters.sqlite.operations.encoding import safe_id
 from mcp_compact.adapters.sqlite.operations.fork_rows import Fork, copy_everything
 from mcp_compact.adapters.sqlite.operations.live import live_rows, recount, service_rows
@@ -24,7 +24,7 @@ def create_session(conn: sqlite3.Connection, key: SessionKey, facts: SessionFact
             return False
         session = state.create(conn, key, now_ms)
         stated.take(session, facts, is_import=False)
-        state.save(conn, session)
+        derived.save(conn, session)
         return True
 
 
@@ -48,7 +48,7 @@ def fork_session(
         fork = _begin(conn, old, state.create(conn, new_key, now_ms), up_to)
         copy_everything(conn, fork)
         _describe(conn, fork)
-        state.save(conn, fork.new)
+        derived.save(conn, fork.new)
         return len(fork.rows)
 
 

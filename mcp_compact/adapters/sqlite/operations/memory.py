@@ -14,6 +14,7 @@ from mcp_compact.compaction.snapshot import Memory
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.codec import well_formed
 from mcp_compact.messages.ids import MessageUuid
+from mcp_compact.messages.weights import estimate_units
 from mcp_compact.ports.store import SessionKey
 
 
@@ -70,6 +71,7 @@ def insert_memory(
     session.memory_version += 1
     session.memory_mark_seq = mark_seq
     clean = well_formed(text)
+    session.memory_units = estimate_units(clean)
     conn.execute(
         "INSERT INTO memory (session, version, text, mark_uuid, mark_seq, writer, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)",
         (session.id, session.memory_version, clean, mark, mark_seq, well_formed(writer), now_ms),

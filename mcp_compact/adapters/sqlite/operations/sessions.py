@@ -5,12 +5,12 @@ from __future__ import annotations
 import sqlite3
 
 from mcp_compact.adapters.sqlite.connection import reading, writing
-from mcp_compact.adapters.sqlite.operations import state
-from mcp_compact.adapters.sqlite.operations.anchor import client_tokens
+from mcp_compact.adapters.sqlite.operations import derived, state
 from mcp_compact.adapters.sqlite.operations.encoding import json_text, json_value, safe_id
 from mcp_compact.adapters.sqlite.operations.state import COLUMNS, Session
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.codec import well_formed
+from mcp_compact.messages.weights import Weight
 from mcp_compact.ports.store import SessionKey, SessionRow, SourcePosition
 
 
@@ -32,11 +32,11 @@ def session(conn: sqlite3.Connection, key: SessionKey) -> SessionRow | None:
 def sessions(
     conn: sqlite3.Connection, namespace: str, *, cwd: str | None, limit: int, before_ms: int | None
 ) -> list[SessionRow]:
-    """Sessions of a namespace, the one last appended to first; `cwd` keeps those of one working directory."""
+    """Sessions of a namespace, the one last at work first; `cwd` keeps those of one working directory."""
     with reading(conn):
         rows = conn.execute(
             f"SELECT {COLUMNS} FROM session WHERE namespace = ? AND (? IS NULL OR cwd = ?) "  # noqa: S608 - our own columns
-            "AND (? IS NULL OR updated_ms < ?) ORDER BY updated_ms DESC, id DESC LIMIT ?",
+            "AND (? IS NULL OR active_ms < ?) ORDER BY active_ms DESC, id DESC LIMIT ?",
             (safe_id(namespace), *(2 * [None if cwd is None else well_formed(cwd)]), before_ms, before_ms, limit),
         ).fetchall()
         return [_row(conn, Session(*row)) for row in rows]
@@ -106,19 +106,11 @@ def _row(conn: sqlite3.Connection, found: Session) -> SessionRow:
         memory_mark_seq=found.memory_mark_seq,
         declines=json_value(found.declines),
         last_attempt=found.last_attempt,
-        indexed_seq=_indexed(conn, found),
         body_bytes=found.body_bytes,
-        client_tokens=client_tokens(conn, found),
+        client_tokens=derived.known_client_tokens(conn, found),
         forked_at=found.forked_at,
         auto_failures=found.auto_failures,
+        active_ms=found.active_ms,
+        memory_weight=Weight(found.memory_units),
+        media=derived.known_media(conn, found),
     )
-
-
-def _indexed(conn: sqlite3.Connection, found: Session) -> int:
-    """Newest record of the session that the full-text index holds; ids grow with seq."""
-    row = conn.execute(
-        "SELECT seq FROM record WHERE session = ? AND id <= (SELECT indexed_record FROM archive) "
-        "ORDER BY session DESC, seq DESC LIMIT 1",
-        (found.id,),
-    ).fetchone()
-    return row[0] if row else 0

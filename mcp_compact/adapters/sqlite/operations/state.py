@@ -86,6 +86,11 @@ class Session:
     declines: str
     last_attempt: str
     auto_failures: int
+    active_ms: int
+    memory_units: int
+    media_count: int | None
+    media_bytes: int
+    client_tokens: int | None
 
     @property
     def totals(self) -> Totals:
@@ -121,8 +126,9 @@ def load(conn: sqlite3.Connection, key: SessionKey) -> Session | None:
 def create(conn: sqlite3.Connection, key: SessionKey, now_ms: int) -> Session:
     """Make the session's row."""
     conn.execute(
-        "INSERT INTO session (namespace, session_id, created_ms, updated_ms) VALUES (?, ?, ?, ?)",
-        (safe_id(key.namespace), safe_id(key.session_id), now_ms, now_ms),
+        "INSERT INTO session (namespace, session_id, created_ms, updated_ms, active_ms, media_count) "
+        "VALUES (?, ?, ?, ?, ?, 0)",
+        (safe_id(key.namespace), safe_id(key.session_id), now_ms, now_ms, now_ms),
     )
     made = load(conn, key)
     assert made is not None  # noqa: S101 - it was made in this very transaction
