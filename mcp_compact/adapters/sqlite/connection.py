@@ -1,6 +1,7 @@
 """Connections to the archive, and its transactions.
 
-WAL on local disks, a rollback journal on network and shared folders (WAL needs shared memory).
+WAL on local disks, a rollback journal on network and shared folders (WAL needs shared memory). Where nothing can be
+written, the file is read as it stands.
 SQLite before 3.51.3 has a rare fault when several connections check-point one WAL file at the same
 moment, so nothing is check-pointed but under a file lock.
 """
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from mcp_compact.adapters.sqlite import failures, filesystem
 from mcp_compact.adapters.sqlite.migrations import check_ours, migrate
+from mcp_compact.errors import ServerError
 
 if sys.platform != "win32":
     import fcntl
@@ -49,22 +51,66 @@ def connect(path: str | os.PathLike[str], *, full_sync: bool = False) -> Archive
         except OSError as error:
             raise failures.of_system(error) from error
     with failing_clearly():
-        conn = sqlite3.connect(
-            place, timeout=BUSY_SECONDS, isolation_level=None, factory=ArchiveConnection, cached_statements=256
-        )
-        conn.path = place
         try:
-            check_ours(conn)
-            _set_up(conn, full_sync=full_sync)
-            migrate(conn)
-        except BaseException:
-            conn.close()
-            raise
-    return conn
+            return _opened(place, place, full_sync=full_sync)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CANTOPEN or not _is_at_rest(place):
+                raise
+        # SQLite makes files beside a WAL database even to read it, unless it is told that nobody can change it.
+        return _opened(place, f"{Path(place).resolve().as_uri()}?immutable=1", full_sync=full_sync)
 
 
-def _set_up(conn: ArchiveConnection, *, full_sync: bool) -> None:
-    shared = conn.path != IN_MEMORY and filesystem.shared_kind(Path(conn.path))
+def _is_at_rest(place: str) -> bool:
+    """Is it a whole archive that nothing can be written to? What waits in a WAL would be passed over."""
+    path = Path(place)
+    if place == IN_MEMORY or not path.is_file() or not filesystem.is_read_only(path):
+        return False
+    if not filesystem.wal_bytes(path):
+        return True
+    raise ServerError(
+        "store_read_only",
+        f"The store lies where nothing can be written, and its last changes wait in {path.name}-wal.",
+        f"Copy {path.name} and {path.name}-wal into one folder elsewhere, and let MCP_COMPACT_DB name the copy.",
+    )
+
+
+def _opened(place: str, name: str, *, full_sync: bool) -> ArchiveConnection:
+    conn = sqlite3.connect(
+        name,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        factory=ArchiveConnection,
+        cached_statements=256,
+        uri=name != place,
+    )
+    conn.path = place
+    try:
+        shared = place != IN_MEMORY and filesystem.shared_kind(Path(place))
+        if shared and filesystem.is_wal(Path(place)):
+            _leave_wal(conn)
+        check_ours(conn)
+        _set_up(conn, shared=bool(shared), full_sync=full_sync)
+        migrate(conn)
+    except BaseException:
+        conn.close()
+        raise
+    else:
+        return conn
+
+
+def _leave_wal(conn: sqlite3.Connection) -> None:
+    """Bring in the WAL of an archive that was moved to a network folder, without the memory that it cannot share.
+
+    Under a lock that nobody else may hold meanwhile, so that another machine's WAL is never passed over.
+    """
+    conn.execute("PRAGMA locking_mode=EXCLUSIVE").fetchall()
+    _journal(conn, "truncate")
+    conn.execute("PRAGMA locking_mode=NORMAL").fetchall()
+    # The lock is given back by the next access alone.
+    conn.execute("SELECT count(*) FROM sqlite_master").fetchall()
+
+
+def _set_up(conn: ArchiveConnection, *, shared: bool, full_sync: bool) -> None:
     conn.journal_mode = _journal(conn, "truncate" if shared else "wal")
     conn.execute(f"PRAGMA synchronous={'FULL' if full_sync or shared else 'NORMAL'}")
     conn.execute(f"PRAGMA journal_size_limit={WAL_BYTES}")
@@ -82,6 +128,8 @@ def _journal(conn: sqlite3.Connection, mode: str) -> str:
         try:
             return str(conn.execute(f"PRAGMA journal_mode={mode}").fetchone()[0])
         except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_READONLY:
+                return str(conn.execute("PRAGMA journal_mode").fetchone()[0])
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
@@ -107,6 +155,10 @@ def writing(conn: sqlite3.Connection) -> Iterator[None]:
         try:
             yield
             conn.execute("COMMIT")
+        except failures.DamagedBodyError as damage:
+            named = _named(conn, damage)
+            _roll_back(conn)
+            raise named from None
         except BaseException:
             _roll_back(conn)
             raise
@@ -121,8 +173,16 @@ def reading(conn: sqlite3.Connection) -> Iterator[None]:
         conn.execute("BEGIN")
         try:
             yield
+        except failures.DamagedBodyError as damage:
+            raise _named(conn, damage) from None
         finally:
             _roll_back(conn)
+
+
+def _named(conn: sqlite3.Connection, damage: failures.DamagedBodyError) -> failures.DamagedBodyError:
+    """The same with the id of its session."""
+    row = conn.execute("SELECT session_id FROM session WHERE id = ?", (damage.session,)).fetchone()
+    return failures.DamagedBodyError(damage.session, damage.seq, damage.uuid, row[0] if row else "")
 
 
 def _roll_back(conn: sqlite3.Connection) -> None:

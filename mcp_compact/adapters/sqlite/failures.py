@@ -13,14 +13,15 @@ _PRIMARY = 0xFF
 _BY_RESULT = {
     sqlite3.SQLITE_BUSY: (
         "store_locked",
-        "Another process kept the store locked for too long.",
+        "Another process kept the store locked for too long: it was waited for.",
         "Nothing was stored; call again. If it stays so, look for a process that hangs.",
     ),
     sqlite3.SQLITE_FULL: ("disk_full", "The disk is full.", "Nothing was stored; free some space and call again."),
     sqlite3.SQLITE_READONLY: (
         "store_read_only",
         "The store cannot be written.",
-        "Check the permissions of the file, its -wal and -shm files and its folder.",
+        "Nothing was stored; reading goes on. Check how the disk is mounted, and the permissions of the file, its -wal "
+        "and -shm files and its folder.",
     ),
     sqlite3.SQLITE_CANTOPEN: (
         "store_unreachable",
@@ -33,16 +34,33 @@ _BY_RESULT = {
         "Nothing was stored; check the disk and its free space, then call again.",
     ),
 }
-_BY_RESULT[sqlite3.SQLITE_LOCKED] = _BY_RESULT[sqlite3.SQLITE_BUSY]
+_BY_RESULT[sqlite3.SQLITE_LOCKED] = _BY_RESULT[sqlite3.SQLITE_PROTOCOL] = _BY_RESULT[sqlite3.SQLITE_BUSY]
 _BY_RESULT[sqlite3.SQLITE_PERM] = _BY_RESULT[sqlite3.SQLITE_CANTOPEN]
 
-DAMAGED = (
+WAY_OUT = "`mcp-compact rescue` saves what can be read into a new file, `mcp-compact restore FILE` puts a backup back."
+_BY_RESULT[sqlite3.SQLITE_CORRUPT] = ("store_damaged", "The store is damaged.", f"Nothing was changed. {WAY_OUT}")
+_BY_RESULT[sqlite3.SQLITE_NOTADB] = (
     "store_damaged",
-    "The store is damaged or is no archive of ours.",
-    "Nothing was changed. Move the file away together with its -wal and -shm files, or restore a backup.",
+    "The file is no SQLite database, or its beginning is damaged.",
+    f"Nothing was changed. Is it the right file? {WAY_OUT}",
 )
-_BY_RESULT[sqlite3.SQLITE_CORRUPT] = DAMAGED
-_BY_RESULT[sqlite3.SQLITE_NOTADB] = DAMAGED
+
+# What only network and shared folders answer: there are no locks, or no memory that processes share.
+_NO_LOCKS = (sqlite3.SQLITE_IOERR_LOCK, sqlite3.SQLITE_IOERR_RDLOCK, sqlite3.SQLITE_IOERR_CHECKRESERVEDLOCK)
+_NO_SHARED_MEMORY = (
+    sqlite3.SQLITE_IOERR_SHMLOCK,
+    sqlite3.SQLITE_IOERR_SHMMAP,
+    sqlite3.SQLITE_IOERR_SHMOPEN,
+    sqlite3.SQLITE_IOERR_SHMSIZE,
+)
+_BY_EXTENDED = dict.fromkeys(
+    (*_NO_LOCKS, *_NO_SHARED_MEMORY),
+    (
+        "store_unlockable",
+        "The file system of the store gives no locks that processes can share, or the disk is full.",
+        "Nothing was stored. Free some space; on a network or shared folder, let MCP_COMPACT_DB name a local file.",
+    ),
+)
 
 _BY_ERRNO = {
     errno.ENOSPC: sqlite3.SQLITE_FULL,
@@ -56,8 +74,21 @@ def of_sqlite(error: sqlite3.Error) -> ServerError | None:
     code = getattr(error, "sqlite_errorcode", None)
     if code is None:
         return None
-    known = _BY_RESULT.get(code & _PRIMARY)
+    known = _BY_EXTENDED.get(code) or _BY_RESULT.get(code & _PRIMARY)
     return ServerError(*known) if known else None
+
+
+class DamagedBodyError(ServerError):
+    """The bytes of a record are not those that were stored. `session` is the number of its row."""
+
+    def __init__(self, session: int, seq: int, uuid: str, session_id: str = "") -> None:
+        where = f" of session {session_id!r}" if session_id else ""
+        super().__init__(
+            "body_damaged",
+            f"Message {uuid} (record {seq}){where} is damaged: its bytes are not those that were stored.",
+            f"Other messages can be read. {WAY_OUT}",
+        )
+        self.session, self.seq, self.uuid = session, seq, uuid
 
 
 def of_system(error: OSError) -> ServerError:

@@ -7,6 +7,8 @@ import threading
 from pathlib import Path
 
 _SHARED = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "vboxsf", "drvfs", "virtiofs")
+WAL_FLAG_AT = 18
+"""Two bytes of a database's header: how it is written and read."""
 _MOUNTS = Path("/proc/self/mountinfo")
 _making = threading.Lock()
 
@@ -26,6 +28,28 @@ def prepare(path: Path) -> None:
             return
         if mode & 0o077 and os.access(path, os.W_OK):
             path.chmod(mode & 0o700)
+
+
+def is_read_only(path: Path) -> bool:
+    """May nothing be made in the folder: a read-only file system, or no permission?"""
+    folder = path.parent
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return True
+    return hasattr(os, "statvfs") and bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+
+
+def wal_bytes(path: Path) -> int:
+    """What waits in the archive's WAL; 0 for none."""
+    try:
+        return path.with_name(path.name + "-wal").stat().st_size
+    except OSError:
+        return 0
+
+
+def is_wal(path: Path) -> bool:
+    """Does the header say that the file is written through a WAL? Only for a file that no connection here has open."""
+    with path.open("rb") as stream:
+        return stream.read(WAL_FLAG_AT + 2)[WAL_FLAG_AT:] == b"\x02\x02"
 
 
 def shared_kind(path: Path, mounts: str | None = None) -> str:

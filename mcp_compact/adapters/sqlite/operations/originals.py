@@ -10,7 +10,7 @@ from mcp_compact.adapters.sqlite.operations import state
 from mcp_compact.adapters.sqlite.operations.chain import marker_at, markers_of, seq_of
 from mcp_compact.adapters.sqlite.operations.encoding import safe_id
 from mcp_compact.adapters.sqlite.operations.live import clearings_at, live_rows, service_rows
-from mcp_compact.adapters.sqlite.operations.rows import WHOLE, Narrow, record_of_row, whole_record
+from mcp_compact.adapters.sqlite.operations.rows import WHOLE, Narrow, checked_record, whole_record
 from mcp_compact.adapters.sqlite.operations.state import Session
 from mcp_compact.messages.blocks import ToolResultBlock
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
@@ -89,11 +89,11 @@ def records(
             return []
         if not live_only:
             rows = conn.execute(
-                f"SELECT {WHOLE} FROM record r JOIN body b ON b.id = r.body_id "  # noqa: S608 - our own columns
+                f"SELECT {WHOLE} FROM record r LEFT JOIN body b ON b.id = r.body_id "  # noqa: S608 - our own columns
                 "WHERE r.session = ? AND r.seq > ? AND r.seq <= ? ORDER BY r.seq",
                 (session.id, after_seq, up_to_seq),
             )
-            return [record_of_row(row) for row in rows]
+            return [checked_record(row) for row in rows]
         found = []
         for row in live_rows(conn, session, after=after_seq):
             if row.seq > up_to_seq:

@@ -7,8 +7,9 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from mcp_compact.adapters.sqlite.failures import DamagedBodyError
 from mcp_compact.adapters.sqlite.operations.encoding import ids_of
-from mcp_compact.messages.codec import decode_message
+from mcp_compact.messages.codec import body_hash, decode_message
 from mcp_compact.messages.ids import ApiMessageId, MessageUuid, ToolUseId
 from mcp_compact.messages.message import Entry, Message, Record
 from mcp_compact.messages.weights import Weight
@@ -52,9 +53,9 @@ NARROW = (
 )
 WHOLE = (
     "r.uuid, r.type, b.data, b.message, r.role, r.message_id, r.parent_uuid, r.is_root, r.at_ms, r.seq, r.subtype, "
-    "r.is_meta, r.is_summary, r.agent_id"
+    "r.is_meta, r.is_summary, r.agent_id, r.body_hash, r.session"
 )
-"""Columns of `record_of_row`, of `record r JOIN body b ON b.id = r.body_id`."""
+"""Columns of `record_of_row` and `checked_record`, of `record r JOIN body b ON b.id = r.body_id`."""
 
 
 def entry_of_row(row: Narrow, weight: Weight) -> Entry:
@@ -74,8 +75,27 @@ def entry_of_row(row: Narrow, weight: Weight) -> Entry:
 
 
 def record_of_row(row: tuple[Any, ...]) -> Record:
-    """The record as it was appended, its message read from its body."""
-    (uuid, kind, data, message, role, message_id, parent_uuid, is_root, at_ms, seq, subtype, meta, summary, agent) = row
+    """The record as it was appended, its message read from its body; one whose bytes are damaged reads as empty."""
+    return _record(row if _is_sound(row) else (*row[:2], b"", None, *row[4:]))
+
+
+def checked_record(row: tuple[Any, ...]) -> Record:
+    """The same, for who needs what the record says. Raises DamagedBodyError."""
+    if not _is_sound(row):
+        raise DamagedBodyError(row[-1], row[9], row[0])
+    return _record(row)
+
+
+def _is_sound(row: tuple[Any, ...]) -> bool:
+    """Are the bytes those that were stored, and can the message beside them be read?"""
+    data, message = row[2], row[3]
+    return data is not None and body_hash(data) == row[-2] and (message is None or bool(parsed(message)))
+
+
+def _record(row: tuple[Any, ...]) -> Record:
+    (uuid, kind, data, message, role, message_id, parent_uuid, is_root, at_ms, seq, subtype, meta, summary, agent) = (
+        row[:-2]
+    )
     raw = parsed(data)
     return Record(
         uuid=MessageUuid(uuid),
@@ -157,9 +177,9 @@ def _gives_back(inner: Mapping[str, Any], message: Message) -> bool:
 
 
 def whole_record(conn: sqlite3.Connection, session: int, seq: int) -> Record | None:
-    """A stored record with its body."""
+    """A stored record with its body. Raises DamagedBodyError."""
     row = conn.execute(
-        f"SELECT {WHOLE} FROM record r JOIN body b ON b.id = r.body_id WHERE r.session = ? AND r.seq = ?",  # noqa: S608 - our own columns
+        f"SELECT {WHOLE} FROM record r LEFT JOIN body b ON b.id = r.body_id WHERE r.session = ? AND r.seq = ?",  # noqa: S608 - our own columns
         (session, seq),
     ).fetchone()
-    return record_of_row(row) if row else None
+    return checked_record(row) if row else None
