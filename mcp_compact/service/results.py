@@ -227,8 +227,6 @@ class SessionLine:
     cwd: str
     updated: str
     """When it was last at work, by its newest record."""
-    stored: str
-    """When something was last stored of it: later for what was imported long after."""
     messages: int
     tokens: int
     level: str
@@ -236,6 +234,8 @@ class SessionLine:
     parent_session_id: str
     is_fork: bool = False
     """Then the parent is the session that it began from, and it is no sub-agent's."""
+    stored: str = ""
+    """When something was last stored of it: later for what was imported long after."""
 
 
 @dataclass(frozen=True, slots=True)
