@@ -70,12 +70,12 @@ def _left_to_a_child() -> bool:
 
 def _answer(told: Given, archive: str, now_ms: int) -> Answer:
     """What the event asks for: from what is noted where that is enough, else with everything loaded."""
-    conn = hook_rows.open_known(archive)
+    conn = hook_rows.open_known(archive, full_sync=places.full_sync())
     if conn is None:
         from mcp_compact.hooking import working
 
         working.make()
-        conn = hook_rows.open_known(archive)
+        conn = hook_rows.open_known(archive, full_sync=places.full_sync())
     if conn is None:
         raise FileNotFoundError(archive)
     try:

@@ -41,6 +41,12 @@ def default_database(environ: Mapping[str, str] | None = None) -> str:
     return os.path.join(base, "mcp-compact", "archive.db")
 
 
+def full_sync(environ: Mapping[str, str] | None = None) -> bool:
+    """Does the setting MCP_COMPACT_SYNCHRONOUS ask that each commit waits for the disk?"""
+    known = os.environ if environ is None else environ
+    return known.get("MCP_COMPACT_SYNCHRONOUS", "").strip().lower() == "full"
+
+
 def is_off(cwd: str, archive: str) -> bool:
     """Is everything off here: by a switch file in the folder or in one above it, or beside the archive?"""
     if os.path.exists(os.path.join(os.path.dirname(archive), SWITCH_ALL)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -51,6 +52,13 @@ def require_database(settings: Settings) -> None:
             f"There is no archive yet at {settings.db}.",
             "`mcp-compact import PATH` makes it, and so does a server; MCP_COMPACT_DB names another.",
         )
+
+
+def opened(settings: Settings) -> sqlite3.Connection:
+    """A connection to the archive for the operations themselves, as durable as the settings ask for."""
+    from mcp_compact.adapters.sqlite.operations import connect
+
+    return connect(settings.db, full_sync=settings.synchronous == "full")
 
 
 def here() -> str:

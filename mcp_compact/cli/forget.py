@@ -10,9 +10,9 @@ from contextlib import closing
 from pathlib import Path
 
 from mcp_compact import handoff_note
-from mcp_compact.adapters.sqlite.operations import connect, session
+from mcp_compact.adapters.sqlite.operations import session
 from mcp_compact.adapters.sqlite.operations.forgetting import forget, keys_of_project, keys_of_session
-from mcp_compact.cli.archive import ask, named_session, require_database
+from mcp_compact.cli.archive import ask, named_session, opened, require_database
 from mcp_compact.cli.client_folders import claude_transcripts
 from mcp_compact.cli.output import print_json
 from mcp_compact.cli.text import count, shown
@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     require_database(settings)
     project = _project(arguments.target)
     name = "" if project else ask(lambda service: named_session(service, arguments.target))
-    with closing(connect(settings.db)) as conn:
+    with closing(opened(settings)) as conn:
         keys = keys_of_project(conn, LOCAL, project) if project else keys_of_session(conn, SessionKey(LOCAL, name))
         if not keys:
             raise CallerError(

@@ -8,8 +8,8 @@ import sqlite3
 import time
 from contextlib import closing
 
-from mcp_compact.adapters.sqlite.operations import connect
 from mcp_compact.adapters.sqlite.operations.tokens import add_tokens, revoke_tokens, tokens
+from mcp_compact.cli.archive import opened
 from mcp_compact.cli.output import print_json
 from mcp_compact.cli.terminal import terminal
 from mcp_compact.cli.text import count, iso_date, shown_line, table
@@ -104,7 +104,7 @@ def _namespace(name: str) -> str:
 
 
 def _archive() -> sqlite3.Connection:
-    return connect(load_settings().db)
+    return opened(load_settings())
 
 
 def _facts(token: Token) -> dict[str, object]:

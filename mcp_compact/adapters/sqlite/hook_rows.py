@@ -22,10 +22,10 @@ def newest_schema() -> int:
     return max(int(name[:-4]) for name in os.listdir(_SCHEMA) if name.endswith(".sql"))
 
 
-def open_known(path: str) -> sqlite3.Connection | None:
+def open_known(path: str, *, full_sync: bool = False) -> sqlite3.Connection | None:
     """A connection to an archive of the newest schema; None where it is to be made or brought up to date first.
 
-    Raises sqlite3.Error where the file cannot be read or is no archive.
+    `full_sync` as for `connection.connect`. Raises sqlite3.Error where the file cannot be read or is no archive.
     """
     if not os.path.isfile(path):
         return None
@@ -35,7 +35,9 @@ def open_known(path: str) -> sqlite3.Connection | None:
         if not known or conn.execute("PRAGMA user_version").fetchone()[0] != newest_schema():
             conn.close()
             return None
-        conn.execute("PRAGMA synchronous=NORMAL")
+        # A rollback journal (on network folders) needs it for more than a power loss.
+        full = full_sync or conn.execute("PRAGMA journal_mode").fetchone()[0] != "wal"
+        conn.execute(f"PRAGMA synchronous={'FULL' if full else 'NORMAL'}")
         # Check-points are made under a file lock alone, by those who write much.
         conn.execute("PRAGMA wal_autocheckpoint=0")
     except BaseException:
@@ -111,6 +113,33 @@ def injection(conn: sqlite3.Connection, namespace: str, session_id: str) -> str:
 def refinement(conn: sqlite3.Connection, namespace: str, session_id: str) -> str:
     """What is ready for the next prompt, once; empty for nothing."""
     return _taken(conn, "refinement", namespace, session_id, "refinement = ''")
+
+
+def given(conn: sqlite3.Connection, namespace: str, session_id: str) -> str:
+    """What was given after the last compaction; empty for nothing."""
+    row = conn.execute(
+        "SELECT h.given FROM hook_state h JOIN session s ON s.id = h.session "
+        "WHERE s.namespace = ? AND s.session_id = ?",
+        (namespace, session_id),
+    ).fetchone()
+    return str(row[0]) if row else ""
+
+
+def place_read(conn: sqlite3.Connection, namespace: str, source: str) -> tuple[int, str]:
+    """How far a file was looked through, and what was noted of it; (0, empty) where it never was."""
+    row = conn.execute(
+        "SELECT offset, state FROM source WHERE namespace = ? AND source = ?", (namespace, source)
+    ).fetchone()
+    return (int(row[0]), str(row[1])) if row else (0, "")
+
+
+def note_place(conn: sqlite3.Connection, session: tuple[str, str], source: str, place: tuple[int, str]) -> None:
+    """Note how far a session's file was looked through; nothing where the session is not known."""
+    conn.execute(
+        "INSERT OR REPLACE INTO source (namespace, source, session, offset, line, ordinal, head_hash, state) "
+        "SELECT namespace, ?, id, ?, 1, 0, '', ? FROM session WHERE namespace = ? AND session_id = ?",
+        (source, *place, *session),
+    )
 
 
 def _taken(conn: sqlite3.Connection, column: str, namespace: str, session_id: str, then: str) -> str:
