@@ -138,7 +138,7 @@ def _blocks(parts: list[Mapping[str, Any]]) -> tuple[list[Any], tuple[str, ...]]
                 blocks.append(_file(part))
             case "subtask":
                 blocks.append(text(f"[Sub-agent {part.get('agent')}: {as_text(part.get('prompt'))}]"))
-            case kind if kind not in SILENT:
+            case kind if not isinstance(kind, str) or kind not in SILENT:
                 unknown.append(part_kind(part))
     return blocks, tuple(unknown)
 
