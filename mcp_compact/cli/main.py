@@ -108,7 +108,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     for add in (
         *(_demo, _compact, _serve, _import, _status, _sessions, _search, _memory, _undo, _resume, _handoff),
-        *(_now, _watch, _rules, _report, _forget),
+        *(_now, _watch, _rules, _report, _forget, _backup, _restore),
         *(_install, _uninstall, _manifest, _hook, _statusline, _token, _config, _doctor),
     ):
         add(commands)
@@ -358,6 +358,19 @@ def _forget(commands: Subparsers[argparse.ArgumentParser]) -> None:
     parser.add_argument("target", metavar="SESSION|PROJECT", help="an id or the first characters of it, or a folder")
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument("--dry-run", action="store_true", help="only show what would go")
+    _json(parser)
+
+
+def _backup(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    parser = _command(commands, "backup", "backup:run", "copy the whole archive to a file, checked, also while in use")
+    parser.add_argument("file", metavar="FILE", help="the file to write, or a folder (named by the time then)")
+    _json(parser)
+
+
+def _restore(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    text = "make the archive what a backup is; what it was is kept beside it"
+    parser = _command(commands, "restore", "backup:run_restore", text)
+    parser.add_argument("file", metavar="FILE", help="what `backup` wrote")
     _json(parser)
 
 

@@ -52,6 +52,20 @@ def is_wal(path: Path) -> bool:
         return stream.read(WAL_FLAG_AT + 2)[WAL_FLAG_AT:] == b"\x02\x02"
 
 
+def holders(path: Path) -> list[str]:
+    """Processes that have the file open, as `name number`; empty where the system does not tell."""
+    real, found = os.path.realpath(path), []
+    for entry in sorted(Path("/proc").glob("[0-9]*"), key=lambda item: int(item.name)):
+        try:
+            files = [str(link.readlink()) for link in (entry / "fd").iterdir()]
+            if real in files and int(entry.name) != os.getpid():
+                found.append(f"{(entry / 'comm').read_text().strip()} {entry.name}")
+        except OSError:
+            # It ended meanwhile, or belongs to somebody else.
+            continue
+    return found
+
+
 def shared_kind(path: Path, mounts: str | None = None) -> str:
     """The kind of network or shared file system that the path lies on; empty for a local one.
 
