@@ -16,7 +16,8 @@ from mcp_compact.service.prepare import best_counter
 from mcp_compact.transcripts.claude_code import ClaudeCodeReader
 from mcp_compact.transcripts.lines import read_lines
 from mcp_compact.transcripts.openai_chat_messages import INSTRUCTING
-from mcp_compact.transcripts.registry import detect_format, output_format, reader_for
+from mcp_compact.transcripts.outs import out_of
+from mcp_compact.transcripts.registry import detect_format, reader_for
 from mcp_compact.transcripts.report import ImportReport
 from mcp_compact.wiring import tokenizer
 
@@ -62,7 +63,7 @@ def compact(  # noqa: PLR0913 - the options of a one-liner
     where nothing was to gain, the (repaired) messages as they were. Pass the returned list with
     new messages appended to go on. Raises CallerError for an unknown format, a bad target or a bad message.
     """
-    output_format(format)
+    out_of(format)
     _check_target(target_tokens)
     messages = _listed(messages)
     reader = ClaudeCodeReader("messages")
@@ -72,7 +73,9 @@ def compact(  # noqa: PLR0913 - the options of a one-liner
     how = _offline(model or reader.facts().model, context_window, counting, policy)
     live, report = compact_records(records, request, how)
     out, warnings = encode(live, format)
-    return [*system, *out], _with_warnings(report, warnings)
+    # Contents of Gemini and rollouts of Codex have no place for a message of the system.
+    kept = [] if format in ("gemini", "codex") else system
+    return [*kept, *out], _with_warnings(report, warnings)
 
 
 def compact_transcript(  # noqa: PLR0913 - the options of a one-liner

@@ -28,10 +28,10 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from mcp_compact.config import load_settings
     from mcp_compact.library import compact_transcript
-    from mcp_compact.transcripts.registry import output_format
+    from mcp_compact.transcripts.outs import out_of
 
     if arguments.format:
-        output_format(arguments.format)
+        out_of(arguments.format)
     settings = load_settings()
     name = "stdin" if arguments.file == STDIN else arguments.file
     path = None if arguments.file == STDIN else readable_file(arguments.file)

@@ -158,7 +158,7 @@ def _compact(commands: Subparsers[argparse.ArgumentParser]) -> None:
     parser.add_argument("-o", "--output", metavar="OUT", help="where the messages go (default: stdout)")
     parser.add_argument("--target", type=_positive, metavar="N", help=TOKENS_HELP)
     parser.add_argument(
-        "--format", default="", metavar="F", help="of the result: anthropic, openai, claude-code (default: as it is)"
+        "--format", default="", metavar="F", help="of the result: anthropic, openai, responses, gemini, claude-code, codex (default: as it is)"
     )
     parser.add_argument(
         "--json", action="store_true", help="the report as one JSON object on stdout; messages only to OUT"

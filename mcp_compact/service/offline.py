@@ -39,8 +39,8 @@ from mcp_compact.transcripts.native import (
     native_clearing,
     summary_of,
 )
+from mcp_compact.transcripts.outs import written
 from mcp_compact.transcripts.parsed import derived_uuid
-from mcp_compact.transcripts.registry import output_format
 
 EVERYTHING_AFTER = 0
 
@@ -113,7 +113,7 @@ def compact_records(records: Sequence[Record], request: CompactRequest, how: Off
 def encode(live: LiveContext, format_name: str) -> tuple[list[dict[str, Any]], list[str]]:
     """The live context in an output format, valid, with open calls left open, and the repairs."""
     turns, warnings = valid_turns(turns_of(live, Surroundings(cleared=ClearedText(hint=""))))
-    return output_format(format_name)(turns, live), warnings
+    return written(format_name, turns, live), warnings
 
 
 def _conversation(records: Sequence[Record], how: Offline, around: Surroundings) -> Conversation:

@@ -24,7 +24,7 @@ from mcp_compact.ports.store import LivePage, SearchQuery, SessionKey
 from mcp_compact.service.deps import Deps, family, session_key
 from mcp_compact.service.paging import page, pieces
 from mcp_compact.service.results import MessagesPage, OriginalPart, SearchHit, SearchResult
-from mcp_compact.transcripts.registry import output_format
+from mcp_compact.transcripts.outs import out_of, written
 
 LIVE_PAGE_RECORDS = 2_000
 LIVE_PAGE_BYTES = 32 * 1024 * 1024
@@ -68,7 +68,7 @@ async def messages_page(
     deps: Deps, key: SessionKey, *, format_name: str, cursor: str, close_open_calls: bool = False
 ) -> MessagesPage:
     """One page of the live context in a provider's format. The cursor holds while messages are appended."""
-    encode = output_format(format_name)
+    out_of(format_name)
     row = await deps.row(key)
     live, version = await load_live(deps, key)
     around = Surroundings(session_id=key.session_id)
@@ -76,7 +76,7 @@ async def messages_page(
 
     def work() -> tuple[list[Mapping[str, Any]], int | None, list[str]]:
         turns, warnings = _turns(live, around, close_open_calls=close_open_calls)
-        items = list(pieces([clean(item) for item in encode(turns, live)], deps.settings.page_tokens))
+        items = list(pieces([clean(item) for item in written(format_name, turns, live)], deps.settings.page_tokens))
         return *page(items, start, deps.settings.page_tokens), warnings
 
     # In a thread: a context of many images has tens of megabytes, and other calls go on meanwhile.
@@ -100,7 +100,7 @@ async def live_messages(deps: Deps, key: SessionKey) -> list[dict[str, Any]]:
     """The whole live context as Anthropic messages, as it is given out."""
     live, _ = await load_live(deps, key)
     turns, _ = await to_thread.run_sync(_turns, live, Surroundings(session_id=key.session_id))
-    return output_format("anthropic")(turns, live)
+    return written("anthropic", turns, live)
 
 
 def _position(cursor: str, version: str) -> int:

@@ -7,26 +7,35 @@ and documents become a mark.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mcp_compact.messages.blocks import Block, MediaBlock, OtherBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from mcp_compact.messages.codec import clean, format_time
+from mcp_compact.messages.ids import MessageUuid
+from mcp_compact.messages.message import Record
 from mcp_compact.messages.valid import Turn
+from mcp_compact.transcripts.beside import NOTHING, Beside
 from mcp_compact.transcripts.facts import SessionFacts
+from mcp_compact.transcripts.responses_out import to_items
 
 ORIGINATOR = "mcp-compact"
 OPENAI = "openai"
 """Codex's own model provider."""
 
 
-def session_items(
-    turns: Sequence[Turn], facts: SessionFacts, session_id: str, at_ms: int, provider: str = OPENAI
+def session_items(  # noqa: PLR0913, PLR0917 - all that a rollout says
+    turns: Sequence[Turn],
+    facts: SessionFacts,
+    session_id: str,
+    at_ms: int,
+    provider: str = OPENAI,
+    records: Mapping[MessageUuid, Record] | None = None,
+    beside: Beside = NOTHING,
 ) -> Iterator[dict[str, Any]]:
-    """The objects of a whole rollout that begins now: its head, then each turn's items and events.
+    """The objects of a whole rollout that begins at `at_ms`: its head, the items, and the events that show them.
 
     Codex refuses a session of another model provider (by its name in Codex's settings) than the one in use.
+    Where `records` holds the records that the turns were made from, items of Codex's own go out as they came.
     """
     at = format_time(at_ms)
     head = {
@@ -41,78 +50,20 @@ def session_items(
         "model_provider": provider,
     }
     yield {"timestamp": at, "type": "session_meta", "payload": clean(head)}
-    for turn in turns:
-        for type_, payload in (*_events(turn), *_items(turn)):
-            yield {"timestamp": at, "type": type_, "payload": clean(payload)}
+    for item in to_items(turns, records, beside, for_codex=True):
+        for type_, payload in (*_events(item), ("response_item", item)):
+            yield {"timestamp": at, "type": type_, "payload": payload}
 
 
-def _events(turn: Turn) -> Iterator[tuple[str, dict[str, Any]]]:
+def _events(item: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """What the program shows of a message: it lists only sessions in which it finds a user's."""
-    text = "\n".join(block.text for block in turn.blocks if isinstance(block, TextBlock))
-    if text and turn.role == "user":
+    if item.get("type", "message") != "message" or item.get("role") not in ("user", "assistant"):
+        return
+    content = item.get("content")
+    parts = [{"text": content}] if isinstance(content, str) else content if isinstance(content, list) else []
+    text = "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+    if text and item["role"] == "user":
         lists: dict[str, Any] = {"images": [], "local_images": [], "text_elements": []}
         yield "event_msg", {"type": "user_message", "message": text, **lists}
     elif text:
         yield "event_msg", {"type": "agent_message", "message": text}
-
-
-def _items(turn: Turn) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Runs of text and images as messages, calls and results as items of their own, in order."""
-    held: list[dict[str, Any]] = []
-    for block in turn.blocks:
-        item = _item(block)
-        if item is None:
-            held += _parts(block, turn.role)
-            continue
-        yield from _message(turn.role, held)
-        held = []
-        yield "response_item", item
-    yield from _message(turn.role, held)
-
-
-def _message(role: str, parts: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    if parts:
-        yield "response_item", {"type": "message", "role": role, "content": parts}
-
-
-def _item(block: Block) -> dict[str, Any] | None:
-    match block:
-        case ToolUseBlock() if not block.server:
-            arguments = json.dumps(block.input, ensure_ascii=False, separators=(",", ":"))
-            return {"type": "function_call", "name": block.name, "arguments": arguments, "call_id": block.id}
-        case ToolResultBlock() if not block.server:
-            return {"type": "function_call_output", "call_id": block.tool_use_id, "output": _output(block)}
-        case _:
-            return None
-
-
-def _output(block: ToolResultBlock) -> str:
-    lines = [text for part in block.parts if (text := _text_of(part))]
-    return "\n".join([*(["[error]"] if block.is_error else []), *lines])
-
-
-def _parts(block: Block, role: str) -> list[dict[str, Any]]:
-    if isinstance(block, MediaBlock) and block.kind == "image" and role == "user" and (url := _url(block)):
-        return [{"type": "input_image", "image_url": url}]
-    text = _text_of(block)
-    return [{"type": "output_text" if role == "assistant" else "input_text", "text": text}] if text else []
-
-
-def _text_of(block: Block) -> str:
-    match block:
-        case TextBlock():
-            return block.text
-        case MediaBlock():
-            return f"[{block.kind}]"
-        case ToolUseBlock() | ToolResultBlock() | OtherBlock():
-            return json.dumps(block.raw, ensure_ascii=False, default=str)
-        case _:
-            return ""
-
-
-def _url(block: MediaBlock) -> str:
-    if block.data:
-        return f"data:{block.media_type or 'image/png'};base64,{block.data}"
-    source = block.raw.get("source")
-    url = source.get("url") if isinstance(source, Mapping) else None
-    return url if isinstance(url, str) else ""

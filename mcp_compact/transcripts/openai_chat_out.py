@@ -23,7 +23,8 @@ from mcp_compact.messages.codec import clean
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.valid import Turn
-from mcp_compact.transcripts.openai_chat_messages import is_plain
+from mcp_compact.transcripts.beside import NOTHING, Beside, is_system
+from mcp_compact.transcripts.openai_chat_messages import INSTRUCTING, is_plain
 
 Json: TypeAlias = dict[str, Any]
 OF_RESULT = "[From the result of call {id}]"
@@ -31,10 +32,23 @@ _ENVELOPE = ("uuid", "parentUuid", "timestamp")
 """What a caller may have put beside the message for us."""
 
 
-def to_chat(turns: Iterable[Turn], records: Mapping[MessageUuid, Record] | None = None) -> list[Json]:
+def to_chat(
+    turns: Iterable[Turn], records: Mapping[MessageUuid, Record] | None = None, beside: Beside = NOTHING
+) -> list[Json]:
     """The messages of valid turns; the records of one answer become one message."""
     known = records or {}
-    return [clean(message) for group in _answers_together(turns) for message in _group(group, known)]
+    out = [_system(record) for record in beside.leading]
+    for group in _answers_together(turns):
+        told = beside.before.get(group[0].uuid, ()) if group[0].uuid is not None else ()
+        out += [_system(record) for record in told if is_system(record)]
+        out += _group(group, known)
+    return [clean(message) for message in out]
+
+
+def _system(record: Record) -> Json:
+    if record.raw.get("role") in INSTRUCTING and is_plain(record.raw):
+        return {key: value for key, value in record.raw.items() if key not in _ENVELOPE}
+    return {"role": "system", "content": record.text}
 
 
 def _answers_together(turns: Iterable[Turn]) -> Iterator[list[Turn]]:

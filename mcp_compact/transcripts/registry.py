@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import Any
 
 from mcp_compact.errors import CallerError
-from mcp_compact.messages.live import LiveContext
-from mcp_compact.messages.valid import Turn
 from mcp_compact.transcripts.anthropic import AnthropicReader
-from mcp_compact.transcripts.anthropic_out import to_messages
 from mcp_compact.transcripts.claude_code import ClaudeCodeReader
-from mcp_compact.transcripts.claude_code_out import to_entries
 from mcp_compact.transcripts.codex import CodexReader
-from mcp_compact.transcripts.facts import facts_of
 from mcp_compact.transcripts.openai_chat import OpenAiChatReader
-from mcp_compact.transcripts.openai_chat_out import to_chat
 from mcp_compact.transcripts.parsed import Known, Reader, nothing_known
 from mcp_compact.transcripts.sniffing import (
     HEADS_BYTES,
@@ -93,34 +87,6 @@ FORMATS: Mapping[str, Format] = {
     SWE_AGENT: Format(SWE_AGENT, "SWE-agent or mini-swe-agent trajectory (JSON)", _late("swe_agent", "SweAgentReader")),
     ATIF: Format(ATIF, "ATIF trajectory (JSON)", _late("atif", "AtifReader")),
 }
-
-Encoder: TypeAlias = Callable[[Sequence[Turn], LiveContext], list[dict[str, Any]]]
-"""Valid turns, and the live context that they were made from, to what a format's users expect."""
-
-
-def _anthropic(turns: Sequence[Turn], live: LiveContext) -> list[dict[str, Any]]:
-    return to_messages(turns, {record.uuid: record for record in live.all})
-
-
-def _claude_code(turns: Sequence[Turn], live: LiveContext) -> list[dict[str, Any]]:
-    facts = facts_of(live.all)
-    return list(to_entries(turns, facts, facts.session_id or "", {record.uuid: record for record in live.all}))
-
-
-def _openai(turns: Sequence[Turn], live: LiveContext) -> list[dict[str, Any]]:
-    return to_chat(turns, {record.uuid: record for record in live.all})
-
-
-OUTPUT_FORMATS: Mapping[str, Encoder] = {ANTHROPIC: _anthropic, CLAUDE_CODE: _claude_code, OPENAI: _openai}
-
-
-def output_format(name: str) -> Encoder:
-    """The encoder of an output format. Raises CallerError `unknown_format`, which says what there is."""
-    if name not in OUTPUT_FORMATS:
-        raise CallerError(
-            "unknown_format", "This output format is not known.", f"There is {', '.join(OUTPUT_FORMATS)}."
-        )
-    return OUTPUT_FORMATS[name]
 
 
 def sniff(head: bytes) -> str | None:

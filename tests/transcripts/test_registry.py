@@ -8,7 +8,8 @@ import pytest
 from mcp_compact.errors import CallerError
 from mcp_compact.transcripts.anthropic import AnthropicReader
 from mcp_compact.transcripts.claude_code import ClaudeCodeReader
-from mcp_compact.transcripts.registry import FORMATS, detect_format, output_format, reader_for, sniff
+from mcp_compact.transcripts.outs import out_of
+from mcp_compact.transcripts.registry import FORMATS, detect_format, reader_for, sniff
 from tests.transcripts.samples import jsonl, user
 
 FORMAT_OF = {
@@ -147,7 +148,7 @@ def test_each_format_has_its_reader():
 
 
 def test_unknown_format_is_refused_with_what_there_is():
-    for ask in (lambda: reader_for("yaml", "s"), lambda: output_format("yaml")):
+    for ask in (lambda: reader_for("yaml", "s"), lambda: out_of("yaml")):
         with pytest.raises(CallerError) as caught:
             ask()
         assert caught.value.code == "unknown_format"

@@ -14,7 +14,7 @@ from mcp_compact.transcripts.anthropic_out import to_messages
 from mcp_compact.transcripts.claude_code_out import to_lines
 from mcp_compact.transcripts.facts import SessionFacts, facts_of
 from mcp_compact.transcripts.native import boundary_marker, expand_preserved, native_boundary, summary_of
-from mcp_compact.transcripts.registry import output_format
+from mcp_compact.transcripts.outs import written as written_as
 from tests.problems import problems
 from tests.transcripts.samples import SESSION, answer, call, read, read_objects, result, stored, text, user
 
@@ -168,7 +168,7 @@ def test_content_is_a_list_of_blocks_where_the_record_is_not_at_hand():
 @pytest.mark.parametrize("name", ["anthropic", "claude-code"])
 def test_output_formats_take_turns_and_their_live_context(name: str):
     live = live_of(*DIALOGUE)
-    items = output_format(name)(turns_of(live), live)
+    items = written_as(name, turns_of(live), live)
     messages = [item.get("message", item) for item in items]
     assert messages[0]["content"] == "This session is being continued"
     if name == "claude-code":
