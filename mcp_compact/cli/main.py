@@ -22,6 +22,8 @@ MANIFESTS = (
     *("gemini-cli", "opencode", "goose", "zed", "windsurf"),
 )
 """The clients of cli/manifest_clients.py by name, which the parser needs and must not load more for."""
+WRITTEN = ("anthropic", "openai", "responses", "gemini", "claude-code", "codex")
+"""The formats of transcripts/outs.py by name, for the same reason."""
 Subparsers = argparse._SubParsersAction  # noqa: SLF001 (argparse gives its type no public name)
 TOKENS_HELP = "tokens that the result may have"
 JSON_HELP = "answer as one JSON object on stdout"
@@ -158,7 +160,7 @@ def _compact(commands: Subparsers[argparse.ArgumentParser]) -> None:
     parser.add_argument("-o", "--output", metavar="OUT", help="where the messages go (default: stdout)")
     parser.add_argument("--target", type=_positive, metavar="N", help=TOKENS_HELP)
     parser.add_argument(
-        "--format", default="", metavar="F", help="of the result: anthropic, openai, responses, gemini, claude-code, codex (default: as it is)"
+        "--format", default="", metavar="F", help=f"of the result: {', '.join(WRITTEN)} (default: as it is)"
     )
     parser.add_argument(
         "--json", action="store_true", help="the report as one JSON object on stdout; messages only to OUT"
