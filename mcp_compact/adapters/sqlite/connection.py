@@ -35,6 +35,10 @@ class ArchiveConnection(sqlite3.Connection):
 
     path: str = IN_MEMORY
     journal_mode: str = "memory"
+    waits_for_disk: bool = False
+    """Does a commit wait until it is on the disk?"""
+    may_wait: bool = True
+    """May an operation wait, for another process or for a check-point? Not while other calls wait for it."""
 
 
 def connect(path: str | os.PathLike[str], *, full_sync: bool = False) -> ArchiveConnection:
@@ -81,6 +85,8 @@ def _opened(place: str, name: str, *, full_sync: bool) -> ArchiveConnection:
         isolation_level=None,
         factory=ArchiveConnection,
         cached_statements=256,
+        # The store runs short operations on another thread, one at a time.
+        check_same_thread=False,
         uri=name != place,
     )
     conn.path = place
@@ -112,7 +118,8 @@ def _leave_wal(conn: sqlite3.Connection) -> None:
 
 def _set_up(conn: ArchiveConnection, *, shared: bool, full_sync: bool) -> None:
     conn.journal_mode = _journal(conn, "truncate" if shared else "wal")
-    conn.execute(f"PRAGMA synchronous={'FULL' if full_sync or shared else 'NORMAL'}")
+    conn.waits_for_disk = full_sync or shared
+    conn.execute(f"PRAGMA synchronous={'FULL' if conn.waits_for_disk else 'NORMAL'}")
     conn.execute(f"PRAGMA journal_size_limit={WAL_BYTES}")
     conn.execute("PRAGMA temp_store=MEMORY")
     # Large enough for the pages of five indexes while a batch goes in.
@@ -194,12 +201,28 @@ def _roll_back(conn: sqlite3.Connection) -> None:
 
 def _check_point_if_due(conn: ArchiveConnection) -> None:
     """Check-point a WAL that has grown, unless another process is at it."""
-    try:
-        due = Path(conn.path + "-wal").stat().st_size > WAL_BYTES
-    except OSError:
-        return
-    if due:
+    if conn.may_wait and has_grown(conn):
         check_point(conn)
+
+
+def has_grown(conn: ArchiveConnection) -> bool:
+    """Is the WAL so large that it should be check-pointed?"""
+    try:
+        return conn.journal_mode == "wal" and os.stat(conn.path + "-wal").st_size > WAL_BYTES  # noqa: PTH116 - asked at each write
+    except OSError:
+        return False
+
+
+@contextmanager
+def waiting_for_nobody(conn: ArchiveConnection) -> Iterator[None]:
+    """What another process locks fails at once meanwhile (`store_locked`); check-points are left to later writers."""
+    conn.may_wait = False
+    conn.execute("PRAGMA busy_timeout=0")
+    try:
+        yield
+    finally:
+        conn.may_wait = True
+        conn.execute(f"PRAGMA busy_timeout={int(BUSY_SECONDS * 1000)}")
 
 
 def check_point(conn: ArchiveConnection, mode: str = "PASSIVE") -> bool:

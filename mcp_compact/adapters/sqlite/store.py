@@ -7,21 +7,22 @@ call waits its turn. aiosqlite's thread is no daemon, so closing always ends it.
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 import aiosqlite
 from anyio import CancelScope
 
 from mcp_compact.adapters.sqlite import connection, operations
+from mcp_compact.adapters.sqlite.connection import ArchiveConnection
 from mcp_compact.adapters.sqlite.operations import bindings, indexing, tokens
 from mcp_compact.compaction.micro import Clearable
 from mcp_compact.compaction.plan import ClearingPlan, CompactionPlan
 from mcp_compact.compaction.snapshot import Memory, Reach, Snapshot
 from mcp_compact.compaction.snip import SnipPlan
+from mcp_compact.errors import ServerError
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.markers import Marker
 from mcp_compact.messages.message import Record
@@ -43,21 +44,61 @@ from mcp_compact.ports.store import (
 )
 from mcp_compact.ports.tokens import Token, Usage
 
+SHORT_RECORDS, SHORT_BYTES = 4, 32_768
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class OneHopConnection(aiosqlite.Connection):
-    """An aiosqlite connection whose protected one-hop call has a name."""
+    """An aiosqlite connection whose protected one-hop call has a name, and that runs what is short without a hop.
+
+    A change of threads and back costs more than a short operation, several times as much where many agents call at
+    once: the two threads then wait for each other at every statement.
+    """
+
+    _given: int = 0
+    _done: int = 0
+    """Operations that the thread was given (the loop counts them), and that it has ended (it counts them itself)."""
+
+    @property
+    def _archive(self) -> ArchiveConnection:
+        return cast("ArchiveConnection", self._conn)
 
     async def run(
-        self, operation: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
+        self, operation: Callable[Concatenate[ArchiveConnection, P], T], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run an operation on the connection's thread, whole, and give its result."""
         # The thread holds what it ran last until it is given something else; it shall not hold a whole batch.
-        handed = [partial(operation, self._conn, *args, **kwargs)]
-        result: T = await self._execute(_run_once, handed)  # type: ignore[no-untyped-call]
+        handed = [partial(operation, self._archive, *args, **kwargs)]
+        self._given += 1
+        result: T = await self._execute(self._run_once, handed)  # type: ignore[no-untyped-call]
         return result
+
+    async def at_once(
+        self, operation: Callable[Concatenate[ArchiveConnection, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run a short operation in the loop's own thread where nothing has to be waited for, else as `run` does.
+
+        Operations keep the order in which they were asked for.
+        """
+        conn = self._archive
+        if self._given != self._done or conn.waits_for_disk:
+            return await self.run(operation, *args, **kwargs)
+        try:
+            with connection.waiting_for_nobody(conn):
+                result = operation(conn, *args, **kwargs)
+        except ServerError as error:
+            if error.code != "store_locked":
+                raise
+            return await self.run(operation, *args, **kwargs)
+        return result
+
+    def _run_once(self, handed: list[Callable[[], T]]) -> T:
+        """Run the one operation of a list, which does not keep it."""
+        try:
+            return handed.pop()()
+        finally:
+            self._done += 1
 
     async def open(self) -> None:
         """Start the thread and connect; the thread has ended where that fails."""
@@ -75,9 +116,16 @@ class OneHopConnection(aiosqlite.Connection):
         self._thread.join()
 
 
-def _run_once(handed: list[Callable[[], T]]) -> T:
-    """Run the one operation of a list, which does not keep it."""
-    return handed.pop()()
+def _is_short(batch: Batch) -> bool:
+    """Does it bring so little, and nothing that could move older records, that it takes about a millisecond?"""
+    if len(batch.records) > SHORT_RECORDS or batch.boundaries or batch.is_import:
+        return False
+    bodies = 0
+    for item in batch.records:
+        bodies += len(item.record.body)
+        if item.record.parent_uuid is not None:
+            return False
+    return bodies <= SHORT_BYTES
 
 
 @asynccontextmanager
@@ -98,16 +146,21 @@ class SqliteStore:
         self._opened = opened
 
     async def run(
-        self, operation: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
+        self, operation: Callable[Concatenate[ArchiveConnection, P], T], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run any storage operation in one hop."""
         return await self._opened.run(operation, *args, **kwargs)
 
     async def append(self, key: SessionKey, batch: Batch, now_ms: int) -> Appended:
-        return await self.run(indexing.append_and_index, key, batch, now_ms)
+        if not _is_short(batch):
+            return await self.run(indexing.append_and_index, key, batch, now_ms)
+        done, is_due = await self._opened.at_once(indexing.append_short, key, batch, now_ms)
+        if is_due:
+            await self.run(indexing.tidy)
+        return done
 
     async def session(self, key: SessionKey) -> SessionRow | None:
-        return await self.run(operations.session, key)
+        return await self._opened.at_once(operations.session, key)
 
     async def sessions(self, namespace: str, *, cwd: str | None, limit: int, before_ms: int | None) -> list[SessionRow]:
         return await self.run(operations.sessions, namespace, cwd=cwd, limit=limit, before_ms=before_ms)
@@ -196,7 +249,7 @@ class SqliteStore:
         return await self.run(operations.search, namespace, query)
 
     async def bound(self, client: str) -> Bound | None:
-        return await self.run(bindings.bound, client)
+        return await self._opened.at_once(bindings.bound, client)
 
     async def follow(self, client: str, server: str, now_ms: int) -> None:
         await self.run(bindings.follow, client, server, now_ms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import subprocess
 import sys
 import threading
@@ -24,7 +25,7 @@ from mcp_compact.compaction.snip import SnipPlan
 from mcp_compact.errors import ServerError
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.weights import NOTHING, Weight
-from mcp_compact.ports.store import Pending, Registered, SearchQuery, SessionFacts, SessionKey, Stamp, Store
+from mcp_compact.ports.store import Batch, Pending, Registered, SearchQuery, SessionFacts, SessionKey, Stamp, Store
 from tests.adapters.sqlite.builders import KEY, batch, dialogue, record
 from tests.adapters.sqlite.model import plan_of
 
@@ -289,3 +290,62 @@ def test_the_operations_need_the_standard_library_alone():
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def sent(name: str) -> Batch:
+    """A short message as a loop sends it."""
+    hashed = tuple(replace(item, content_hash=b"x") for item in batch(record(name, "user", "hello")).records)
+    return replace(batch(), records=hashed)
+
+
+async def test_what_is_short_needs_no_other_thread(path):
+    async with open_store(path) as store:
+        seen: list[int] = []
+        await store._opened.at_once(lambda _: seen.append(threading.get_ident()))
+        await store.run(lambda _: seen.append(threading.get_ident()))
+        assert seen[0] == threading.get_ident() != seen[1]
+
+
+async def test_what_is_short_waits_its_turn(path):
+    gate, order = Gate(), list[str]()
+    async with open_store(path) as store, anyio.create_task_group() as group:
+        group.start_soon(store.run, gate.hold)
+        await anyio.to_thread.run_sync(gate.entered.wait)
+        group.start_soon(store.run, lambda _: order.append("given before"))
+        await anyio.lowlevel.checkpoint()
+        group.start_soon(store._opened.at_once, lambda _: order.append("short"))
+        await anyio.lowlevel.checkpoint()
+        assert not order
+        gate.open.set()
+    assert order == ["given before", "short"]
+
+
+async def test_other_calls_go_on_while_a_short_append_waits_for_another_process(path):
+    async with open_store(path) as store, anyio.create_task_group() as group:
+        await store.append(KEY, sent("first"), 1)
+        other = connection.connect(path)
+        other.execute("BEGIN IMMEDIATE")
+        group.start_soon(store.append, KEY, sent("second"), 2)
+        # Were the loop's own thread waiting, the other process could never let go.
+        for _ in range(100):
+            await anyio.lowlevel.checkpoint()
+        other.execute("ROLLBACK")
+        other.close()
+    async with open_store(path) as store:
+        assert (await store.session(KEY)).last_seq == 2  # type: ignore[union-attr]
+
+
+async def test_many_short_appends_fill_the_index_and_check_point_the_wal(path, monkeypatch):
+    monkeypatch.setattr(connection, "WAL_BYTES", 100_000)
+    async with open_store(path) as store:
+        for at in range(indexing.BATCH + 5):
+            await store.append(KEY, sent(f"m{at}"), at)
+        assert await store.run(indexing.waiting) == 5
+        # Without a check-point it only grows; after one it is written from its beginning again.
+        assert await anyio.to_thread.run_sync(os.path.getsize, f"{path}-wal") < 5 * connection.WAL_BYTES
+
+
+async def test_an_archive_that_waits_for_the_disk_never_does_so_in_the_loop(path):
+    async with open_store(path, full_sync=True) as store:
+        here = await store._opened.at_once(lambda _: threading.get_ident())
+        assert here != threading.get_ident()

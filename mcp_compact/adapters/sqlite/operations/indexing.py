@@ -6,7 +6,14 @@ import sqlite3
 import time
 from contextlib import suppress
 
-from mcp_compact.adapters.sqlite.connection import BUSY_SECONDS, reading, writing
+from mcp_compact.adapters.sqlite.connection import (
+    BUSY_SECONDS,
+    ArchiveConnection,
+    check_point,
+    has_grown,
+    reading,
+    writing,
+)
 from mcp_compact.adapters.sqlite.operations.append import append
 from mcp_compact.adapters.sqlite.operations.rows import WHOLE, record_of_row
 from mcp_compact.adapters.sqlite.operations.searchable import for_index, readable
@@ -53,6 +60,21 @@ def append_and_index(conn: sqlite3.Connection, key: SessionKey, batch: Batch, no
         with suppress(ServerError):
             index_batch(conn)
     return done
+
+
+def append_short(conn: ArchiveConnection, key: SessionKey, batch: Batch, now_ms: int) -> tuple[Appended, bool]:
+    """`append`, and is there longer work due (`tidy`)? For a thread in which other calls wait."""
+    done = append(conn, key, batch, now_ms)
+    return done, waiting(conn) >= BATCH or has_grown(conn)
+
+
+def tidy(conn: ArchiveConnection) -> None:
+    """What writers do beside their own work: a batch for the index, a check-point. Its failure is nobody's fault."""
+    with suppress(ServerError):
+        if waiting(conn) >= BATCH:
+            index_batch(conn)
+        if has_grown(conn):
+            check_point(conn)
 
 
 def catch_up(conn: sqlite3.Connection, seconds: float) -> None:
