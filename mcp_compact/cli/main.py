@@ -110,7 +110,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     for add in (
         *(_demo, _compact, _serve, _import, _status, _sessions, _search, _memory, _undo, _resume, _handoff),
-        *(_now, _watch, _rules, _report, _forget, _backup, _restore),
+        *(_now, _watch, _rules, _report, _forget, _export, _backup, _restore),
         *(_install, _uninstall, _manifest, _hook, _statusline, _token, _config, _doctor),
     ):
         add(commands)
@@ -360,6 +360,16 @@ def _forget(commands: Subparsers[argparse.ArgumentParser]) -> None:
     parser.add_argument("target", metavar="SESSION|PROJECT", help="an id or the first characters of it, or a folder")
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument("--dry-run", action="store_true", help="only show what would go")
+    _json(parser)
+
+
+def _export(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    parser = _command(commands, "export", "export:run", "write a session to a file, for another archive")
+    parser.add_argument("session", nargs="?", default="", metavar="SESSION", help=SESSION_HELP)
+    parser.add_argument("--all", action="store_true", help="every session of the archive")
+    form = parser.add_mutually_exclusive_group(required=True)
+    form.add_argument("--raw", action="store_true", help="byte for byte, with all that was made of it, unmasked")
+    parser.add_argument("-o", "--output", metavar="OUT", help="where it goes (default: stdout)")
     _json(parser)
 
 

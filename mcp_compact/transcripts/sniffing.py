@@ -133,6 +133,11 @@ def is_entire(outline: Outline) -> bool:
     return outline.has("v", "agent", "cli_version", "type")
 
 
+def is_raw_export(outline: Outline) -> bool:
+    """The first line of an archive's own export: no transcript, but rows of its tables."""
+    return outline.has("mcp_compact_raw_export", "schema", "sessions")
+
+
 def is_copilot(outline: Outline) -> bool:
     """An event of Copilot CLI."""
     return outline.has("type", "data") and "." in (outline.keys["type"] or "")
@@ -228,6 +233,7 @@ def is_langchain(outline: Outline) -> bool:
 
 SNIFFERS: tuple[tuple[str, Callable[[Outline], bool]], ...] = (
     ("entire", is_entire),
+    ("raw", is_raw_export),
     ("copilot-cli", is_copilot),
     ("gemini-cli", is_gemini_cli),
     ("atif", is_atif),
@@ -242,7 +248,10 @@ SNIFFERS: tuple[tuple[str, Callable[[Outline], bool]], ...] = (
     ("api-log", is_api_log),
 )
 """Formats that one object tells for sure: name, how it is told. In this order."""
-UNREADABLE: Mapping[str, str] = {"entire": "an Entire transcript"}
+UNREADABLE: Mapping[str, str] = {
+    "entire": "an Entire transcript",
+    "raw": "an export of whole sessions, which `mcp-compact import FILE` takes on the command line",
+}
 """Formats that are known by name only: name, what it looks like."""
 MINI_SWE = "```mswea_bash_command\\n"
 """What commands of mini-swe-agent begin with, as JSON writes it. Its older trajectories are plain message lists."""
