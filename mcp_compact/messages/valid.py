@@ -12,15 +12,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from mcp_compact.messages.blocks import Block, OtherBlock, TextBlock, ToolResultBlock, ToolUseBlock, parse_block
+from mcp_compact.messages.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock, parse_block
 from mcp_compact.messages.ids import ApiMessageId, MessageUuid, ToolUseId
 from mcp_compact.messages.repeats import answered_call, counting_results
+from mcp_compact.messages.shapes import fitting
 
 NO_RESULT = "[No result: the call was interrupted.]"
 OPENING = "[The conversation continues from here.]"
 BROKEN = "[Content that could not be read as a block]"
-_NAMED = ("", "text", "tool_use", "server_tool_use", "mcp_tool_use")
-"""Kinds that are read as blocks of their own where they hold what they must; no kind at all cannot be sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +50,20 @@ class _Repair:
     """The group where each call stands first: a result before it answers nothing."""
 
 
-def valid_turns(turns: Iterable[Turn], *, close_open_calls: bool = False) -> tuple[list[Turn], list[str]]:
+def valid_turns(
+    turns: Iterable[Turn], *, close_open_calls: bool = False, first_user: bool = True
+) -> tuple[list[Turn], list[str]]:
     """The turns in a valid order with valid content, and what was repaired.
 
-    `close_open_calls` answers an open last call too (an export; a request of our own).
+    `close_open_calls` answers an open last call too (an export; a request of our own). `first_user`: the first
+    turn must be the user's, as some APIs ask for.
     """
     repair = _Repair()
     _group(repair, [stripped for turn in turns if (stripped := _strip(turn, repair.warnings)).blocks])
     _pair(repair)
     _close_server_calls(repair)
     out = _lay_out(repair, close_open_calls=close_open_calls)
-    if out and out[0].role != "user":
+    if first_user and out and out[0].role != "user":
         repair.warnings.append("the first message was not the user's: an opening message was added")
         out.insert(0, Turn("user", (_text(OPENING),), whole=False))
     return out, repair.warnings
@@ -78,12 +80,21 @@ def _strip(turn: Turn, warnings: list[str]) -> Turn:
             case ToolResultBlock() if block.server and turn.role != "assistant" and not asked:
                 warnings.append(f"server result {block.tool_use_id} stands outside its answer: quoted")
                 kept.append(_quoted(block))
-            case OtherBlock() if block.type in _NAMED or block.type.endswith("tool_result"):
-                warnings.append(f"a block of the kind {block.type!r} lacks what it must hold: quoted")
-                kept.append(_text(f"{BROKEN}\n{json.dumps(block.raw, ensure_ascii=False, default=str)}"))
             case _:
-                kept.append(block)
+                kept.append(_as_taken(block, warnings))
     return turn if len(kept) == len(turn.blocks) and all(map(_same, kept, turn.blocks)) else _changed(turn, kept)
+
+
+def _as_taken(block: Block, warnings: list[str]) -> Block:
+    """The block with fields that a provider takes, else what it holds as text."""
+    fits = fitting(block)
+    if fits is None:
+        kind = str(block.raw.get("type", ""))
+        warnings.append(f"a block of the kind {kind[:40]!r} lacks what it must hold: quoted")
+        return _text(f"{BROKEN}\n{json.dumps(block.raw, ensure_ascii=False, default=str)}")
+    if fits is not block:
+        warnings.append(f"a {block.raw.get('type')} held what no provider takes: put right")
+    return fits
 
 
 def _group(repair: _Repair, turns: Sequence[Turn]) -> None:
