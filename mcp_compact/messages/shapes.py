@@ -40,7 +40,8 @@ def fitting(block: Block) -> Block | None:
         case ToolResultBlock():
             return _result(block)
         case ThinkingBlock():
-            return block if _are_texts(block.raw, "thinking", "signature", "data") else None
+            needed = "data" if block.raw.get("type") == "redacted_thinking" else "thinking"
+            return block if needed in block.raw and _are_texts(block.raw, needed, "signature") else None
         case MediaBlock():
             source = block.raw.get("source")
             return block if isinstance(source, OBJECT) and isinstance(source.get("type"), str) else None
