@@ -8,11 +8,12 @@ next writer goes on right behind it. What is whole is recovered, the rest is rep
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
+
+from mcp_compact.transcripts.quick_json import STRICT, ObjectDecoder
 
 Json: TypeAlias = dict[str, Any]
 
@@ -98,35 +99,16 @@ def parse_line(line: Line) -> ParsedLine:
     return _Torn(line).parse() if value is None else ParsedLine(((value, line.data),))
 
 
-def whole_object(data: bytes) -> Json | None:
-    """The object, if the bytes are exactly one; this is how nearly every line is read."""
-    try:
-        text = data.decode()
-        value, end = _DECODER.raw_decode(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if end == len(text) and type(value) is dict else None
+whole_object = ObjectDecoder()
+"""The object, if the bytes are exactly one, else None; this is how nearly every line is read."""
 
-
-def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _finite(digits: str) -> float:
-    value = float(digits)
-    if math.isinf(value):
-        raise ValueError("a number out of range is not JSON")
-    return value
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
 _NEXT = re.compile(r"[ \t\r\n]*")
 _RECORD_START = re.compile(r'\{\s*"(?:type|parentUuid|logicalParentUuid|isSidechain|uuid|sessionId|timestamp)"\s*:')
 
 
 def loads(text: str) -> Any:  # noqa: ANN401 - any JSON value
     """A JSON text, without NaN, infinities and numbers out of range. Raises ValueError or RecursionError."""
-    return _DECODER.decode(text)
+    return STRICT.decode(text)
 
 
 class _Torn:
@@ -169,7 +151,7 @@ class _Torn:
     def _decode(self, at: int) -> tuple[object, int, str]:
         """The value at `at` and its end; or a reason, and where it failed."""
         try:
-            value, end = _DECODER.raw_decode(self.text, at)
+            value, end = STRICT.raw_decode(self.text, at)
         except json.JSONDecodeError as error:
             cut = error.pos >= len(self.text) or error.msg.startswith("Unterminated string")
             return None, len(self.text) if cut else error.pos, "an unfinished object" if cut else "not JSON"

@@ -1,4 +1,8 @@
-"""Writing the rows of new records."""
+"""Writing the rows of new records.
+
+Flags are given as whole numbers: for a bool SQLite's module looks for an adapter each time, which costs half a
+microsecond, and a record has five.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +72,7 @@ def _record(session: int, row_id: int, item: Placed) -> tuple[object, ...]:
         item.uuid,
         item.parent_uuid,
         item.parent_seq,
-        record.is_root,
+        int(record.is_root),
         item.kind,
         _word(record.type),
         _word(record.subtype),
@@ -81,10 +85,10 @@ def _record(session: int, row_id: int, item: Placed) -> tuple[object, ...]:
         weight.results,
         weight.media,
         weight.messages,
-        item.text_holding,
-        item.has_thinking,
-        record.is_meta,
-        record.is_summary,
+        int(item.text_holding),
+        int(item.has_thinking),
+        int(record.is_meta),
+        int(record.is_summary),
         item.active,
         item.context_tokens,
         item.need_seq,
@@ -130,7 +134,7 @@ def _results(session: int, item: Placed) -> list[tuple[object, ...]]:
             cleared.units,
             cleared.results,
             cleared.media,
-            is_error,
+            int(is_error),
         )
         for (call, block, is_error), weight, cleared in rows
     ]
