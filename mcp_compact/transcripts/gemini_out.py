@@ -94,7 +94,7 @@ class _Writer:
         """The model's turns between two of the user's: one content."""
         for block in (block for turn in turns for block in turn.blocks):
             if isinstance(block, ToolUseBlock) and not block.server:
-                self.names[block.id] = _name(block.name)
+                self.names[block.id] = api_name(block.name)
         owned = [content_of(turn, self.records) for turn in turns]
         if len(turns) == 1 and owned[0] is not None:
             self.out.append(owned[0])
@@ -175,14 +175,14 @@ def _signed(parts: Sequence[Json]) -> list[Json]:
 
 def _call(block: ToolUseBlock) -> Json:
     given = block.input if isinstance(block.input, OBJECT) else {} if block.input is None else {"input": block.input}
-    return {"functionCall": {**_id(block.id), "name": _name(block.name), "args": dict(given)}}
+    return {"functionCall": {**_id(block.id), "name": api_name(block.name), "args": dict(given)}}
 
 
 def _id(call: ToolUseId) -> Json:
     return {} if MADE_UP.fullmatch(call) else {"id": call}
 
 
-def _name(name: str) -> str:
+def api_name(name: str) -> str:
     """A name that the API takes: it begins with a letter or `_`, and is no longer than 64 characters."""
     told = _NOT_IN_NAME.sub("_", name)[:NAME_CHARS] or UNNAMED
     return told if told[0].isalpha() or told[0] == "_" else f"_{told}"[:NAME_CHARS]

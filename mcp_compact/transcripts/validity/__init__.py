@@ -1,0 +1,1 @@
+"""What providers refuse: their rules as checks over lists, and repairs that change as little as possible."""
