@@ -60,19 +60,37 @@ _NO_SECRET = re.compile(
     r"[$%<{]|\*{3}|\.{3}|x{4}|your[_\-]|(?:os|process|self|this|env|config|settings)\.", re.IGNORECASE
 )
 """A value that begins so is a reference or a placeholder."""
-_ANY = re.compile(
-    rf"(?i){_WORDS}|://|bearer|basic|-----begin|AKIA|ASIA|ABIA|ACCA|eyj|[a-z0-9]{{2,9}}[_\-.][a-z0-9]|aiza|SK[0-9a-f]{{8}}|:AA"
+_STEMS = (
+    "key",
+    "secret",
+    "token",
+    "passw",
+    "passphrase",
+    "pwd",
+    "credent",
+    "密码",
+    "密钥",
+    "口令",
+    "パスワード",
+    "비밀번호",
 )
+"""Each of the words above holds one of these. A look for them costs a hundredth of a look for the words.
+
+They stand in casefolded text, which has everything that a pattern without regard to case takes for them: so none of
+them has an `i`, which such a pattern also finds in letters that do not fold to it.
+"""
 
 
 def masked(text: str) -> str:
     """The text with each key, token or password in it replaced by `[masked]`; twice is once."""
-    if _ANY.search(text) is None:
-        return text
     out = without_private_keys(text)
     out = _PROVIDER.sub(MASK, out)
     out = _ADDRESS.sub(_of_address, out) if "://" in out else out
-    out = _HEADER.sub(_of_header, out)
+    folded = out.casefold()
+    if "bearer" in folded or "bas" in folded:
+        out = _HEADER.sub(_of_header, out)
+    if not any(stem in folded for stem in _STEMS):
+        return out
     out = _ASSIGNED.sub(_of_assignment, out)
     out = _FLAG.sub(_of_flag, out)
     return _SPOKEN.sub(_of_sentence, out)

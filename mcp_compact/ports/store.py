@@ -257,6 +257,10 @@ class Found:
     complete: bool
     """False: time ran out before everything was searched."""
     next_before: int | None = None
+    next_skip: int = 0
+    """Where the best come first: how many were given."""
+    capped: bool = False
+    """Where the best come first: only the newest messages that hold the words were compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +273,21 @@ class SearchQuery:
     before: int | None = None
     """Go on before this hit (a record's row, from `next_before`)."""
     cwd: str | None = None
+    role: str = ""
+    """Only what is of `user`, `assistant`, `tool` (results) or `system`."""
+    tool: str = ""
+    """Only calls of this tool and their results."""
+    since_ms: int | None = None
+    until_ms: int | None = None
+    """Only records whose own time is not before the one, and before the other."""
+    boundary: str = ""
+    """`before` or `after`: only what a session's last boundary knew of, or what came since."""
+    boundary_uuid: str = ""
+    """And this boundary instead of the last one; of the session that is named."""
+    best: bool = False
+    """Most hits in a message first; among equals, and otherwise, the newest first."""
+    skip: int = 0
+    """Where the best come first: so many were given on the pages before; `before` is then the same on all pages."""
 
 
 class Store(Bindings, Protocol):

@@ -16,7 +16,6 @@ from mcp_compact.messages.blocks import MediaBlock, ToolResultBlock
 from mcp_compact.messages.codec import canonical, clean, format_time
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.live import LiveContext
-from mcp_compact.messages.masking import masked
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.repeats import counting_results
 from mcp_compact.messages.valid import Turn, valid_turns
@@ -138,7 +137,7 @@ async def search_text(deps: Deps, namespace: str, query: SearchQuery, cursor: st
             role=hit.role or hit.type,
             time=format_time(hit.at_ms) if hit.at_ms is not None else "",
             tool=hit.tool,
-            snippet=masked(clean(hit.snippet)),
+            snippet=clean(hit.snippet),
             in_context=hit.is_live,
         )
         for hit in found.hits

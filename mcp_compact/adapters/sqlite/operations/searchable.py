@@ -26,7 +26,9 @@ from mcp_compact.messages.message import Record
 
 SNIPPET_CHARS = 200
 MASKED_CHARS = 4_000
-"""So much on both sides of a snippet is looked at for keys: more than a private key has."""
+"""So far on both sides of a snippet a key may reach that goes over several lines."""
+WORD_CHARS = 120
+"""And so far on both sides is looked for words that tell that what stands beside them is a key."""
 OPAQUE_CHARS = 1000
 """Longer text without a blank is data (base64), no reading matter."""
 PHRASE_CHARS = 200
@@ -115,9 +117,14 @@ class Query:
     def find(self, text: str) -> int | None:
         """Where the first of the words stands; None unless all of them do."""
         small = text.lower()
-        places = [_place(small, word) for word in self.words]
+        places = [next(_places(small, word), None) for word in self.words]
         found = [place for place in places if place is not None]
         return min(found) if found and len(found) == len(places) else None
+
+    def count(self, text: str) -> int:
+        """How often the words stand there, all together."""
+        small = text.lower()
+        return sum(1 for word in self.words for _ in _places(small, word))
 
 
 def query_of(text: str) -> Query:
@@ -134,16 +141,15 @@ def _phrase(word: str) -> str:
     return for_index(word).replace('"', '""') if _KNOWN.search(word) else ""
 
 
-def _place(text: str, word: str) -> int | None:
-    """The first place where the word stands by itself."""
+def _places(text: str, word: str) -> Iterator[int]:
+    """The places where the word stands by itself."""
     at = text.find(word)
     while at >= 0:
         end = at + len(word)
         starts = at == 0 or not (_is_part(word[0]) and _is_part(text[at - 1]))
         if starts and (end == len(text) or not (_is_part(word[-1]) and _is_part(text[end]))):
-            return at
+            yield at
         at = text.find(word, at + 1)
-    return None
 
 
 def _is_part(char: str) -> bool:
@@ -161,6 +167,26 @@ def snippet(text: str, at: int) -> str:
 
 def masked_snippet(text: str, at: int) -> str:
     """A snippet in which keys are masked: before it is cut, for of half a key nobody could tell what it is."""
-    start = max(0, at - MASKED_CHARS)
-    near = masked(text[start : at + MASKED_CHARS])
+    start, end = max(0, at - MASKED_CHARS), min(len(text), at + MASKED_CHARS)
+    if text.find("PRIVATE KEY", start, end) < 0:
+        # All other keys are single words, and what tells of them stands near.
+        start, end = _blank_before(text, at - SNIPPET_CHARS, start), _blank_behind(text, at + SNIPPET_CHARS, end)
+    near = masked(text[start:end])
     return snippet(near, min(len(near), len(masked(text[start:at]))))
+
+
+def _blank_before(text: str, at: int, least: int) -> int:
+    """Where a word begins, some words before a place."""
+    for _ in range(2):
+        at = max(least, at - WORD_CHARS // 2)
+        while at > least and not text[at - 1].isspace():
+            at -= 1
+    return at
+
+
+def _blank_behind(text: str, at: int, most: int) -> int:
+    """Where a word ends, behind a place."""
+    at = min(at, most)
+    while at < most and not text[at].isspace():
+        at += 1
+    return at
