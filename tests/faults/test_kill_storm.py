@@ -1,7 +1,11 @@
-"""Processes that write, compact and read one archive are killed again and again: nothing acknowledged is lost."""
+"""Processes that write, compact and read one archive are killed again and again: nothing acknowledged is lost.
+
+For longer: `STORM_SECONDS=120 STORM_SEED=7 python -m pytest tests/faults/test_kill_storm.py`.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -11,25 +15,34 @@ import sys
 import time
 from collections import Counter
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mcp_compact.adapters.sqlite import operations
-from mcp_compact.config import Settings, load_settings
 from mcp_compact.ports.store import SessionKey
 from mcp_compact.service.jobs import CompactCall
 from mcp_compact.wiring import open_service
-from tests.faults.storm_child import SESSIONS, WRITERS, everything, lines_of
+from tests.faults.index_check import index_problems
+from tests.faults.roles import (
+    BY_CLIENT,
+    COMPACTOR,
+    FIRST,
+    READERS,
+    ROLES,
+    SESSIONS,
+    WRITERS,
+    everything,
+    lines_of,
+    settings_of,
+    transcript_of,
+)
 from tests.problems import problems
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS = float(os.environ.get("STORM_SECONDS", "12"))
+SECONDS = float(os.environ.get("STORM_SECONDS", "8"))
 SEED = int(os.environ.get("STORM_SEED", "1"))
 LONGEST = 5
 """A slow machine may take so many times the seconds until the storm has shown anything."""
-ROLES = (*WRITERS, "compactor", "reader")
-FIRST = "The first words of"
 MARK = re.compile(r"<(w\d-\d+\.\d)>")
 
 
@@ -75,10 +88,6 @@ class Storm:
         assert answer == "killed", f"{name} {answer}: {(self.folder / f'{name}.err').read_text()[-3000:]}"
 
 
-def settings_of(path: Path) -> Settings:
-    return replace(load_settings({}), db=path, hook_entry_points=False)
-
-
 def storm(folder: Path) -> int:
     """Kill and restart for the seconds given, and until every role has done something; the number of kills."""
     chance = random.Random(SEED)
@@ -91,7 +100,7 @@ def storm(folder: Path) -> int:
             storm.go_on(chance.uniform(0.1, 0.4))
             victim = chance.choice(ROLES)
             # Now and then one dies while it opens the archive; all others have done something since their start.
-            if chance.random() < 0.1 or storm.has_worked(victim):
+            if chance.random() < 0.05 or storm.has_worked(victim):
                 storm.kill(victim)
                 storm.start(victim)
                 kills += 1
@@ -101,25 +110,47 @@ def storm(folder: Path) -> int:
 
 
 def shown(folder: Path) -> bool:
-    """Has the storm seen compactions, clearings and undos, and acknowledged appends of both writers?"""
-    did = {line.get("did") for line in lines_of(folder / "compactor.log")}
+    """Has the storm seen compactions, clearings, snips and undos, and acknowledged appends of every writer?"""
+    did = {line.get("did") for line in lines_of(folder / f"{COMPACTOR}.log")}
     writers = [any("acknowledged" in line for line in lines_of(folder / f"{name}.log")) for name in WRITERS]
-    return {"compacted", "undone", "cleared compacted"} <= did and all(writers)
+    return {"compacted", "undone", "cleared compacted", "snipped compacted"} <= did and all(writers)
+
+
+async def begin(folder: Path) -> None:
+    """Every session with its first words: the client's own in its transcript."""
+    path = transcript_of(folder)
+    path.parent.mkdir(parents=True)
+    line: dict[str, Any] = {
+        "type": "user",
+        "uuid": "first",
+        "parentUuid": None,
+        "sessionId": BY_CLIENT,
+        "cwd": str(folder),
+    }
+    line["message"] = {"role": "user", "content": f"{FIRST} {BY_CLIENT}"}
+    path.write_text(json.dumps(line) + "\n", encoding="utf-8")
+    async with open_service(settings_of(folder)) as service:
+        await service.import_file(path)
+        for session in SESSIONS:
+            if session != BY_CLIENT:
+                await service.append_messages([{"role": "user", "content": f"{FIRST} {session}"}], session)
 
 
 async def test_a_storm_of_kills_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    async with open_service(settings_of(tmp_path / "a.db")) as service:
-        for session in SESSIONS:
-            await service.append_messages([{"role": "user", "content": f"{FIRST} {session}"}], session)
+    await begin(tmp_path)
     kills = storm(tmp_path)
     assert kills >= 5
-    assert shown(tmp_path), Counter(line.get("did") for line in lines_of(tmp_path / "compactor.log"))
+    assert shown(tmp_path), Counter(line.get("did") for line in lines_of(tmp_path / f"{COMPACTOR}.log"))
     assert [(name, (tmp_path / f"{name}.err").read_text()) for name in ROLES] == [(name, "") for name in ROLES]
-    reads = [line for line in lines_of(tmp_path / "reader.log") if "problems" in line]
+    assert not (tmp_path / "hook-notes.jsonl").exists()
+    reads = [line for name in READERS for line in lines_of(tmp_path / f"{name}.log") if "problems" in line]
     assert [line for line in reads if line["problems"]] == []
     written = [line for name in WRITERS for line in lines_of(tmp_path / f"{name}.log")]
     check_archive(tmp_path / "a.db", written)
-    await check_contexts(tmp_path / "a.db")
+    await check_contexts(tmp_path)
+    account = {name: sum("acknowledged" in line for line in lines_of(tmp_path / f"{name}.log")) for name in WRITERS}
+    did = Counter(line.get("did", "") for line in lines_of(tmp_path / f"{COMPACTOR}.log"))
+    sys.stdout.write(f"{kills} kills; acknowledged {account}; {len(reads)} contexts read; {dict(did)}\n")
 
 
 def check_archive(path: Path, written: list[dict[str, Any]]) -> None:
@@ -144,6 +175,7 @@ def check_archive(path: Path, written: list[dict[str, Any]]) -> None:
             assert found[0] not in place, f"{found[0]} is stored twice"
             place[found[0]] = (record.seq, record.uuid)
         check_appends([line for line in written if line.get("session") == session], place)
+    assert index_problems(conn) == []
     conn.close()
 
 
@@ -166,9 +198,13 @@ def check_appends(lines: list[dict[str, Any]], place: dict[str, tuple[int, str]]
     assert set(place) <= known
 
 
-async def check_contexts(path: Path) -> None:
+async def check_contexts(folder: Path) -> None:
     """What is left can be read, and goes on: nobody left a lock, and an append and a compaction work."""
-    async with open_service(settings_of(path)) as service:
+    async with open_service(settings_of(folder)) as service:
+        # What the client wrote before its hook was killed is still in its transcript.
+        await service.import_file(transcript_of(folder))
+        again = await service.import_file(transcript_of(folder))
+        assert again.stored == 0
         for session in SESSIONS:
             assert problems(await everything(service, session)) == []
             await service.append_messages([{"role": "user", "content": "after the storm"}], session)
