@@ -11,10 +11,11 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mcp_compact.messages.codec import canonical, decode_message
+from mcp_compact.messages.codec import body_hash, canonical, decode_message
+from mcp_compact.transcripts.entries import Entry, boundary
 from mcp_compact.transcripts.fields import object_of, text_of
 from mcp_compact.transcripts.pieces import as_text, each_object, made
-from mcp_compact.transcripts.translated import Entry, TranslatedReader, boundary
+from mcp_compact.transcripts.translated import TranslatedReader
 
 COMPACTION = "compaction"
 _SIGNS = ("id", "tool_use_id", "text", "thinking", "data", "content", "source")
@@ -24,11 +25,15 @@ _SIGNS = ("id", "tool_use_id", "text", "thinking", "data", "content", "source")
 class ApiLogReader(TranslatedReader):
     """Turns pairs of a request and an answer into records."""
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - a reader's own
-        super().__init__(*arguments, **named)
-        self._said: list[tuple[bytes, str]] = []
-        """What the conversation holds so far: the sign of each message, and the uuid of its last record."""
-        self._number = 0
+    def begin(self, own: Mapping[str, Any]) -> None:
+        """A request is compared with what was said before."""
+        self._said = [_Said(uuid, sign=bytes.fromhex(sign)) for uuid, sign in own.get("said", ())]
+        """What the conversation holds so far."""
+        self._number: int = own.get("number", 0)
+
+    def memory(self) -> dict[str, Any]:
+        """What the conversation holds, by the signs of its messages."""
+        return {"said": [[said.uuid, said.sign.hex()] for said in self._said], "number": self._number}
 
     def entries(self, raw: Mapping[str, Any], body: bytes | None) -> Iterator[Entry]:  # noqa: ARG002 - see below
         """The request without its messages, the messages that are new, and the answer.
@@ -45,7 +50,7 @@ class ApiLogReader(TranslatedReader):
         system = made("system", told) if told and self._number == 1 else None
         call = f"call-{self._number}"
         same = self._same(messages)
-        parent = self._said[same - 1][1] if same else None
+        parent = self._said[same - 1].uuid if same else None
         yield Entry(
             "api_call", {**around, "request": beside}, system, call, parent=parent, is_root=not same,
             subtype="system_prompt" if system else "",
@@ -63,8 +68,9 @@ class ApiLogReader(TranslatedReader):
 
     def _same(self, messages: list[Mapping[str, Any]]) -> int:
         """How many of the first messages were said before."""
-        for place, (message, (sign, _)) in enumerate(zip(messages, self._said, strict=False)):
-            if _sign(message) != sign:
+        for place, (message, said) in enumerate(zip(messages, self._said, strict=False)):
+            # Nearly always it is sent as it was: to compare costs less than to sign.
+            if said.raw != message and said.sign != _sign(message):
                 return place
         return min(len(messages), len(self._said))
 
@@ -80,16 +86,32 @@ class ApiLogReader(TranslatedReader):
         message = decode_message({**raw, "content": shown}, role)
         known = role in ("user", "assistant", "system")
         yield Entry(role, raw, message if known else None, uuid, unknown=() if known else (role or "(none)",))
-        self._said.append((_sign(raw), uuid))
+        self._said.append(_Said(uuid, raw))
+
+
+class _Said:
+    """A message of the conversation: its last record, and what tells it again."""
+
+    def __init__(self, uuid: str, raw: Mapping[str, Any] | None = None, sign: bytes = b"") -> None:
+        self.uuid = uuid
+        self.raw = raw
+        self._sign = sign
+
+    @property
+    def sign(self) -> bytes:
+        """What it says, whichever way it is written."""
+        if not self._sign and self.raw is not None:
+            self._sign = _sign(self.raw)
+        return self._sign
 
 
 def _sign(message: Mapping[str, Any]) -> bytes:
-    """What a message says, whichever way it is written."""
+    """What a message says, in sixteen bytes."""
     content = message.get("content")
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
     signs = [[block.get("type"), *(block.get(key) for key in _SIGNS)] for block in each_object(content)]
-    return canonical([message.get("role"), signs])
+    return body_hash(canonical([message.get("role"), signs]))
 
 
 def _words(system: object) -> str:

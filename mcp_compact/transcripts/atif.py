@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mcp_compact.messages.message import Message
+from mcp_compact.transcripts.entries import Entry, boundary
 from mcp_compact.transcripts.fields import object_of, text_of, uuid_of
 from mcp_compact.transcripts.kinds import HEADER
 from mcp_compact.transcripts.pieces import as_text, call, each_object, image_at, made, result, text, texts, usage_of
-from mcp_compact.transcripts.translated import Entry, TranslatedReader, boundary
+from mcp_compact.transcripts.translated import TranslatedReader
 
 ROLES = {"user": "user", "agent": "assistant", "system": "system"}
 
@@ -23,8 +24,10 @@ class AtifReader(TranslatedReader):
 
     lists = ("steps",)
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - a reader's own
-        super().__init__(*arguments, **named)
+    is_whole = True
+
+    def begin(self, own: Mapping[str, Any]) -> None:  # noqa: ARG002 - a file is read whole
+        """A compaction may be the last thing that a file tells."""
         self._compacted: Entry | None = None
         """A compaction that nothing followed yet: the conversation may go on in another file."""
 

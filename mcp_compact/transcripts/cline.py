@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mcp_compact.transcripts.entries import Entry, boundary
 from mcp_compact.transcripts.fields import count_of, object_of, text_of, uuid_of
 from mcp_compact.transcripts.kinds import HEADER
 from mcp_compact.transcripts.pieces import as_text, each_object, image_at, made, part_kind, text, usage_of
-from mcp_compact.transcripts.translated import Entry, TranslatedReader, boundary
+from mcp_compact.transcripts.translated import TranslatedReader
 
 SUMMARY, NOTICE = "compaction_summary", "compaction"
 SENT = ("inputTokens",)
@@ -23,9 +24,10 @@ class ClineReader(TranslatedReader):
     """Turns the messages of one session into records."""
 
     lists = ("messages",)
+    is_whole = True
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - a reader's own
-        super().__init__(*arguments, **named)
+    def begin(self, own: Mapping[str, Any]) -> None:  # noqa: ARG002 - a file is read whole
+        """A notice leaves in place what the file holds before it."""
         self._before: list[str] = []
         """The uuids of the messages so far that have one."""
 

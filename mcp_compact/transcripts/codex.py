@@ -2,201 +2,209 @@
 
 Every line is kept. Messages come from `response_item` lines alone, for events say the same again. A `compacted`
 line is the client's own boundary; what its history was replaced with stands in the line itself and follows as
-records of its own. A rollout has no links: each record follows the one before.
+records of its own. A rollout has no links: each record follows the one before, but for turns that were taken back.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from mcp_compact.messages.blocks import OBJECT
-from mcp_compact.messages.codec import canonical, clean, parse_time
+from mcp_compact.messages.blocks import TextBlock
 from mcp_compact.messages.message import Message, Record, Usage
-from mcp_compact.messages.words import users_words
 from mcp_compact.transcripts.codex_items import is_clients_own, message_of, summary_message
-from mcp_compact.transcripts.facts import SessionFacts, cut_title
+from mcp_compact.transcripts.entries import Entry, boundary
 from mcp_compact.transcripts.fields import count_of, object_of, text_of, uuid_of
-from mcp_compact.transcripts.kinds import BOUNDARY, UNKNOWN
-from mcp_compact.transcripts.lines import Line, parse_line
-from mcp_compact.transcripts.parsed import Known, Parsed, derived_uuid, nothing_known
-from mcp_compact.transcripts.report import ImportReport, PairCheck
+from mcp_compact.transcripts.kinds import UNKNOWN
+from mcp_compact.transcripts.lines import Line, whole_object
+from mcp_compact.transcripts.parsed import Parsed
+from mcp_compact.transcripts.pieces import each_object
+from mcp_compact.transcripts.translated import TranslatedReader
 
-ITEM, COMPACTED = "response_item", "compacted"
-SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-KNOWN_LINES = frozenset((ITEM, COMPACTED, "session_meta", "turn_context", "event_msg", "world_state"))
+ITEM, COMPACTED, EVENT = "response_item", "compacted", "event_msg"
+KNOWN_LINES = frozenset((ITEM, COMPACTED, EVENT, "session_meta", "turn_context", "world_state"))
+KEPT_CHARS = 80_000
+"""How much of the user's newest messages older versions kept beside a summary: 20,000 tokens of four bytes."""
+TURNS = 200
+"""So many prompts can be taken back."""
+CARRIED_BYTES = 1 << 16
+"""An answer whose usage is not told yet is carried to the next reading up to this size."""
 
 
-class CodexReader:
-    """Turns the lines of one rollout into records. The file is read whole each time; records keep their uuids."""
+class CodexReader(TranslatedReader):
+    """Turns the lines of one rollout into records."""
 
-    def __init__(
-        self,
-        source: str,
-        state: Mapping[str, Any] | None = None,  # noqa: ARG002 - there is nothing to go on from
-        known: Known = nothing_known,  # noqa: ARG002 - no line names another one
-    ) -> None:
-        self._source = source
-        self._ordinal = 0
-        self._facts = SessionFacts()
-        self._report = ImportReport()
-        self._pairs = PairCheck(self._report)
+    def begin(self, own: Mapping[str, Any]) -> None:
+        """Usage is told behind an answer, often behind the results of its calls, sometimes in the next reading."""
         self._held: list[Parsed] = []
         """An answer and what followed it, until the usage of its request is known."""
+        self._answer: tuple[str, bytes] | None = (own["answer"][0], own["answer"][1].encode()) if own else None
+        """The last answer that was handed out without its usage: its uuid and its line."""
+        self._context_tokens: int | None = own.get("context_tokens")
+        self._turns: list[str] = own.get("turns", [])
+        """The record before each prompt, for those that are taken back."""
+        self._typed: list[tuple[str, int]] = [(uuid, size) for uuid, size in own.get("typed", ())]
+        """The newest prompts and their sizes: a summary of an older version stands beside them."""
+        self._before = self.last_uuid
 
-    @property
-    def report(self) -> ImportReport:
-        """What was read so far."""
-        return self._report
-
-    @property
-    def agents(self) -> tuple[str, ...]:
-        """A rollout holds one conversation."""
-        return ()
-
-    @property
-    def sole_agent(self) -> str | None:
-        """A rollout is a session of its own."""
-        return None
-
-    def facts(self, agent_id: str | None = None) -> SessionFacts:  # noqa: ARG002 - there are no sub-agents
-        """What is known of the session."""
-        return self._facts
-
-    def state(self) -> dict[str, Any]:
-        """Nothing to go on from: the file is read whole."""
-        return {}
+    def memory(self) -> dict[str, Any]:
+        """What a later line may refer to."""
+        answer = self._answer if self._answer is not None and len(self._answer[1]) <= CARRIED_BYTES else ("", b"")
+        return {
+            "answer": [answer[0], answer[1].decode("utf-8", "replace")],
+            "context_tokens": self._context_tokens,
+            "turns": self._turns,
+            "typed": self._typed,
+        }
 
     def read(self, lines: Iterable[Line]) -> Iterator[Parsed]:
         """The records of these lines; what cannot be read is reported."""
-        for line in lines:
-            parsed = parse_line(line)
-            for problem in parsed.problems:
-                self._report.add_problem(problem)
-            self._report.glued += len(parsed.objects) > 1
-            for raw, body in parsed.objects:
-                # The bytes keep an escaped half of a pair; no value that is used further may hold it.
-                own = clean(raw) if SURROGATE.search(body) else raw
-                yield from self._line(own, body, line.number)
+        for parsed in self._read_lines(lines):
+            record = parsed.record
+            self._note_prompt(record)
+            self._before = record.uuid
+            if record.type == "assistant":
+                yield from self._flush()
+                self._held.append(parsed)
+                continue
+            if self._held:
+                self._held.append(parsed)
+            else:
+                yield parsed
+            if record.subtype == "token_count" and (usage := self._usage(record)) is not None:
+                yield from self._counted(usage)
         yield from self._flush()
 
-    def _line(self, raw: Mapping[str, Any], body: bytes, number: int) -> Iterator[Parsed]:
-        payload = object_of(raw, "payload")
-        kind = text_of(raw, "type") or UNKNOWN
-        self._look(kind, payload)
-        match kind:
-            case _ if kind == ITEM:
-                yield from self._hold(self._record(raw, body, number, message_of(payload)))
-            case _ if kind == COMPACTED:
-                yield from self._flush()
-                yield self._boundary(raw, body, number)
-                yield from self._replacement(raw, payload, number)
-            case _:
-                yield from self._hold(self._record(raw, body, number, None))
-                yield from self._counted(payload)
+    def entries(self, raw: Mapping[str, Any], body: bytes | None) -> Iterator[Entry]:
+        """The record of a line, and what a compaction put in the place of the history."""
+        kind, payload, at = text_of(raw, "type") or UNKNOWN, object_of(raw, "payload"), raw.get("timestamp")
+        if kind == ITEM:
+            yield self._item(raw, payload, at, body)
+        elif kind == COMPACTED:
+            yield from self._compaction(raw, payload, at, body)
+        else:
+            subtype = text_of(payload, "type") or ""
+            self._look(kind, payload)
+            unknown = () if kind in KNOWN_LINES else (kind,)
+            parent = self._taken_back(payload) if subtype == "thread_rolled_back" else None
+            yield Entry(kind, raw, at=at, subtype=subtype, body=body, parent=parent, unknown=unknown)
 
-    def _record(
-        self, raw: Mapping[str, Any], body: bytes, number: int, message: Message | None, *, is_summary: bool = False
-    ) -> Parsed:
-        self._ordinal += 1
-        kind = text_of(raw, "type") or UNKNOWN
-        at_ms = parse_time(raw.get("timestamp"))
-        record = Record(
-            # By its own id, where it tells one: so the file is the same under any name and with its session named.
-            uuid=derived_uuid(self._facts.session_id or self._source, self._ordinal, body),
-            type=message.role if message else kind,
-            body=body,
-            raw=raw,
-            message=message,
-            at_ms=at_ms,
-            subtype="" if message else text_of(object_of(raw, "payload"), "type") or "",
-            is_meta=message is not None and is_clients_own(message),
-            is_summary=is_summary,
-        )
-        self._count(record, kind, number)
-        return Parsed(record, None, number)
+    def _item(self, raw: Mapping[str, Any], payload: Mapping[str, Any], at: object, body: bytes | None) -> Entry:
+        message = message_of(payload)
+        if message is None:
+            return Entry(ITEM, raw, at=at, subtype=text_of(payload, "type") or "", body=body)
+        return Entry(ITEM, raw, message, at=at, is_meta=is_clients_own(message), body=body)
 
-    def _boundary(self, raw: Mapping[str, Any], body: bytes, number: int) -> Parsed:
-        parsed = self._record(raw, body, number, None)
-        return parsed._replace(record=replace(parsed.record, type="system", subtype=BOUNDARY))
+    def _note_prompt(self, record: Record) -> None:
+        """Keep in mind what somebody typed, and where it stands."""
+        if record.type != "user" or record.is_meta or record.is_summary:
+            return
+        if object_of(record.raw, "payload").get("type") == "message":
+            self._turns = [*self._turns[1 - TURNS :], self._before]
+            self._typed.append((record.uuid, len(record.text)))
 
-    def _replacement(self, raw: Mapping[str, Any], payload: Mapping[str, Any], number: int) -> Iterator[Parsed]:
-        """What stands in the place of the history; older files hold a summary alone."""
-        history = payload.get("replacement_history")
-        items = [item for item in history if isinstance(item, OBJECT)] if isinstance(history, Sequence) else []
-        for item in items:
-            own = {"timestamp": raw.get("timestamp"), "type": ITEM, "payload": item}
-            yield self._record(own, canonical(own), number, message_of(item))
-        summary = text_of(payload, "message")
-        if summary:
-            own = {"timestamp": raw.get("timestamp"), "type": ITEM, "payload": {"type": "summary", "text": summary}}
-            yield self._record(own, canonical(own), number, summary_message(summary), is_summary=True)
+    def _taken_back(self, payload: Mapping[str, Any]) -> str | None:
+        """The record that the conversation goes on from where its user took the last prompts back."""
+        number = count_of(payload, "num_turns")
+        if not number or number > len(self._turns):
+            return None
+        before = self._turns[-number]
+        del self._turns[-number:]
+        return before
+
+    # ------------------------------------------------------------ its own compactions
+
+    def _compaction(
+        self, raw: Mapping[str, Any], payload: Mapping[str, Any], at: object, body: bytes | None
+    ) -> Iterator[Entry]:
+        history, summary = payload.get("replacement_history"), text_of(payload, "message")
+        kept = self._kept() if not isinstance(history, list) else []
+        self._turns, self._typed = [], kept
+        kept_uuids = [uuid for uuid, _ in kept]
+        yield boundary(raw, kind=COMPACTED, at=at, body=body, tokens_before=self._context_tokens, kept=kept_uuids)
+        if isinstance(history, list):
+            # The summary, where it is no secret of the provider's, is the last of the items.
+            for item in each_object(history):
+                own, message = {"timestamp": at, "type": ITEM, "payload": item}, message_of(item)
+                is_summary = message is not None and summary is not None and _text(message) == summary
+                yield Entry(ITEM, own, message, at=at, is_summary=is_summary,
+                            is_meta=message is not None and is_clients_own(message),
+                            subtype="" if message else text_of(item, "type") or "")  # fmt: skip
+        elif summary:
+            own = {"timestamp": at, "type": ITEM, "payload": {"type": "summary", "text": summary}}
+            yield Entry(ITEM, own, summary_message(summary), at=at, is_summary=True)
+
+    def _kept(self) -> list[tuple[str, int]]:
+        """The newest prompts: without a history in the line they stay beside the summary."""
+        rest = KEPT_CHARS
+        kept: list[tuple[str, int]] = []
+        for uuid, size in reversed(self._typed):
+            rest -= size
+            if rest < 0:
+                break
+            kept.append((uuid, size))
+        return kept[::-1]
 
     # ------------------------------------------------------------ usage
 
-    def _hold(self, parsed: Parsed) -> Iterator[Parsed]:
-        """The figures of a request come after its answer, often behind the results of its calls."""
-        if parsed.record.type == "assistant":
-            yield from self._flush()
-        if self._held or parsed.record.type == "assistant":
-            self._held.append(parsed)
-        else:
-            yield parsed
-
-    def _counted(self, payload: Mapping[str, Any]) -> Iterator[Parsed]:
-        """The usage that an event tells, given to the answer that waits for it."""
-        if payload.get("type") != "token_count":
-            return
-        last = object_of(object_of(payload, "info"), "last_token_usage")
+    def _usage(self, record: Record) -> Usage | None:
+        """What an event tells of the last request."""
+        last = object_of(object_of(object_of(record.raw, "payload"), "info"), "last_token_usage")
         sent, written = count_of(last, "input_tokens"), count_of(last, "output_tokens")
         if not sent:
-            return
-        if sent > self._facts.max_context_tokens:
-            self._facts = replace(self._facts, max_context_tokens=sent)
-        if self._held and (message := self._held[0].record.message) is not None:
-            told = replace(message, usage=Usage(sent, written or 0))
-            self._held[0] = self._held[0]._replace(record=replace(self._held[0].record, message=told))
-        yield from self._flush()
+            return None
+        self._context_tokens = sent
+        self.session.max_context_tokens = max(self.session.max_context_tokens, sent)
+        return Usage(sent, written or 0)
+
+    def _counted(self, usage: Usage) -> Iterator[Parsed]:
+        """Hand out the answer that waits for its usage; again, where it was handed out without."""
+        if self._held:
+            first = self._held[0]
+            if first.record.message is not None:
+                self._held[0] = first._replace(record=_with_usage(first.record, usage))
+            yield from self._flush()
+        elif self._answer is not None:
+            uuid, body = self._answer
+            raw = whole_object(body)
+            message = message_of(object_of(raw, "payload")) if raw is not None else None
+            if raw is not None and message is not None:
+                record = self._make(Entry(ITEM, raw, message, uuid, at=raw.get("timestamp"), body=body))
+                yield Parsed(_with_usage(record, usage), None, 0)
+        self._answer = None
 
     def _flush(self) -> Iterator[Parsed]:
         held, self._held = self._held, []
+        if held and (answer := held[0].record).message is not None:
+            self._answer = (answer.uuid, answer.body)
         yield from held
 
-    # ------------------------------------------------------------ facts and counts
+    # ------------------------------------------------------------ facts
 
     def _look(self, kind: str, payload: Mapping[str, Any]) -> None:
-        facts = self._facts
+        session = self.session
         if kind == "session_meta":
-            git = object_of(payload, "git")
-            self._facts = replace(
-                facts,
-                session_id=facts.session_id or uuid_of(payload.get("id") or payload.get("session_id")),
-                cwd=facts.cwd or text_of(payload, "cwd"),
-                git_branch=facts.git_branch or text_of(git, "branch"),
-                version=text_of(payload, "cli_version") or facts.version,
-                model=facts.model or text_of(payload, "model"),
-            )
+            session.session_id = session.session_id or uuid_of(payload.get("id") or payload.get("session_id"))
+            session.cwd = session.cwd or text_of(payload, "cwd")
+            session.git_branch = session.git_branch or text_of(object_of(payload, "git"), "branch")
+            session.version = text_of(payload, "cli_version") or session.version
+            session.model = session.model or text_of(payload, "model")
+            self._parent_session = self._parent_session or _parent(payload)
         elif kind == "turn_context":
-            self._facts = replace(
-                facts, model=text_of(payload, "model") or facts.model, cwd=facts.cwd or text_of(payload, "cwd")
-            )
+            session.model = text_of(payload, "model") or session.model
+            session.cwd = session.cwd or text_of(payload, "cwd")
 
-    def _count(self, record: Record, kind: str, number: int) -> None:
-        report, facts = self._report, self._facts
-        report.records += 1
-        report.types[kind] += 1
-        if kind not in KNOWN_LINES:
-            report.unknown_types[kind] += 1
-        if record.is_message:
-            report.messages += 1
-            self._pairs.look(record, number)
-        first = facts.first_ms if facts.first_ms is not None else record.at_ms
-        words = users_words(record).strip() if facts.title is None else ""
-        self._facts = replace(
-            facts,
-            first_ms=first,
-            last_ms=record.at_ms or facts.last_ms,
-            title=facts.title or (cut_title(words) or None),
-        )
+
+def _parent(payload: Mapping[str, Any]) -> str | None:
+    """The session that this one works for, where it is a sub-agent's."""
+    agent = object_of(object_of(payload, "source"), "subagent")
+    return uuid_of(object_of(agent, "thread_spawn").get("parent_thread_id") or payload.get("parent_thread_id"))
+
+
+def _with_usage(record: Record, usage: Usage) -> Record:
+    return replace(record, message=replace(record.message, usage=usage)) if record.message is not None else record
+
+
+def _text(message: Message) -> str:
+    return "\n".join([block.text for block in message.blocks if isinstance(block, TextBlock)])

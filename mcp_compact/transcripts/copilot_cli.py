@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from mcp_compact.messages.message import Message
+from mcp_compact.transcripts.entries import Entry, boundary
 from mcp_compact.transcripts.fields import count_of, object_of, text_of, uuid_of
-from mcp_compact.transcripts.pieces import as_text, call, each_object, made, result, text, texts, usage_of
-from mcp_compact.transcripts.translated import Entry, TranslatedReader, boundary
+from mcp_compact.transcripts.pieces import as_text, call, each_object, made, remember, result, text, texts, usage_of
+from mcp_compact.transcripts.translated import TranslatedReader
 
 KNOWN_GROUPS = (
     "session", "assistant", "user", "tool", "hook", "system", "subagent", "skill", "permission", "abort",
@@ -25,10 +26,14 @@ KNOWN_GROUPS = (
 class CopilotCliReader(TranslatedReader):
     """Turns the events of one session into records."""
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - a reader's own
-        super().__init__(*arguments, **named)
-        self._asked: set[str] = set()
-        self._by_call: dict[str, Mapping[str, Any]] = {}
+    def begin(self, own: Mapping[str, Any]) -> None:
+        """Nearly every call stands in its answer, and is told again when it begins."""
+        self._asked: dict[str, object] = dict.fromkeys(own.get("asked", ()))
+        """The last calls that were made."""
+
+    def memory(self) -> dict[str, Any]:
+        """The last calls."""
+        return {"asked": list(self._asked)}
 
     def entries(self, raw: Mapping[str, Any], body: bytes | None) -> Iterator[Entry]:
         """The record of one event, and what follows from it."""
@@ -57,8 +62,7 @@ class CopilotCliReader(TranslatedReader):
             case "assistant.message":
                 return self._answer(data)
             case "tool.execution_start" if (call_id := text_of(data, "toolCallId")) and call_id not in self._asked:
-                # Nearly every call stands in its answer already.
-                self._asked.add(call_id)
+                remember(self._asked, call_id, None)
                 return made("assistant", [call(call_id, data.get("toolName"), data.get("arguments"))])
             case "tool.execution_complete" if call_id := text_of(data, "toolCallId"):
                 return made("user", [result(call_id, _outcome(data), failed=data.get("success") is False)])
@@ -69,7 +73,7 @@ class CopilotCliReader(TranslatedReader):
         blocks: list[Any] = texts(data.get("content"))
         for each in each_object(data.get("toolRequests")):
             if call_id := text_of(each, "toolCallId"):
-                self._asked.add(call_id)
+                remember(self._asked, call_id, None)
                 blocks.append(call(call_id, each.get("name"), each.get("arguments")))
         usage = usage_of(data, ("inputTokens", "cacheReadTokens", "cacheWriteTokens"), ("outputTokens",))
         return made("assistant", blocks, id=data.get("messageId"), model=data.get("model"), usage=usage)

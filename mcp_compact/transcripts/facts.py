@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from mcp_compact.messages.message import Record
+from mcp_compact.messages.message import Message, Record
 from mcp_compact.transcripts.fields import text_of, uuid_of
 from mcp_compact.transcripts.kinds import NO_MODEL
 
@@ -69,26 +69,30 @@ class FactsGatherer:
         if named is not None and (named == self.session_id or uuid_of(named) is not None):
             self.session_id = session_id = str(named)
             self.session_ids[session_id] += 1
-        at_ms = record.at_ms
-        if at_ms is not None:
-            if self.first_ms is None or at_ms < self.first_ms:
-                self.first_ms = at_ms
-            if self.last_ms is None or at_ms > self.last_ms:
-                self.last_ms = at_ms
+        self.look_at_time(record.at_ms)
         if record.message is not None:
-            self._look_at_message(raw, record)
+            self._look_at_envelope(raw)
+            self.look_at_message(record, record.message)
         elif record.type in _TITLED and type(title := _title(raw)) is str:
             self._look_at_title(raw, title)
         if self.summaries and record.uuid in self.summaries:
             self.generated_title = self.summaries.pop(record.uuid)
 
-    def _look_at_message(self, raw: Mapping[str, Any], record: Record) -> None:
-        self._look_at_envelope(raw)
-        message = record.message
-        if message is not None and message.model and message.model != NO_MODEL:
+    def look_at_time(self, at_ms: int | None) -> None:
+        """Take the time of a record."""
+        if at_ms is not None:
+            if self.first_ms is None or at_ms < self.first_ms:
+                self.first_ms = at_ms
+            if self.last_ms is None or at_ms > self.last_ms:
+                self.last_ms = at_ms
+
+    def look_at_message(self, record: Record, message: Message) -> None:
+        """Take what a record's message says of its session: model, size, the first words."""
+        if message.model and message.model != NO_MODEL:
             self.model = message.model
-        if message is not None and message.usage and message.usage.context_tokens > self.max_context_tokens:
-            self.max_context_tokens = message.usage.context_tokens
+        usage = message.usage
+        if usage is not None and usage.context_tokens > self.max_context_tokens:
+            self.max_context_tokens = usage.context_tokens
         if self.first_words is None and record.type == "user" and record.is_text_holding:
             self._look_at_words(record.text.strip())
 

@@ -2,7 +2,8 @@
 
 An answer of the model holds its calls and their results. It becomes a record of its own words, one for each call
 (all of one message id) and one for each result, so that an answer whose calls come in later grows, and is not another.
-Its thoughts are summaries that the client never sends back: they stay in the archive.
+Its thoughts are summaries that the client never sends back: they stay in the archive. Where the client compressed its
+history, the newer form lists the messages that are left, and a new one that tells of those that are gone.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from mcp_compact.transcripts.entries import Entry, boundary
 from mcp_compact.transcripts.fields import object_of, text_of, uuid_of
 from mcp_compact.transcripts.kinds import HEADER
 from mcp_compact.transcripts.pieces import (
+    REMEMBERED,
     as_text,
     call,
     each_object,
@@ -20,24 +23,38 @@ from mcp_compact.transcripts.pieces import (
     image_at,
     made,
     part_kind,
+    remember,
     result,
     text,
     texts,
     usage_of,
 )
-from mcp_compact.transcripts.translated import Entry, TranslatedReader
+from mcp_compact.transcripts.report import UNNAMED
+from mcp_compact.transcripts.translated import TranslatedReader
 
 GEMINI, USER = "gemini", "user"
 NOTICES = ("info", "warning", "error", "about", "help", "stats")
 """What the client shows and never sends."""
 REWIND, SET = "$rewindTo", "$set"
 FAILED = ("error", "cancelled")
+SENT, WRITTEN = ("input", "tool"), ("output", "thoughts")
 
 
 class GeminiCliReader(TranslatedReader):
     """Turns the entries of one chat into records."""
 
     lists = ("messages",)
+
+    def begin(self, own: Mapping[str, Any]) -> None:
+        """Later lines take messages back, or tell which are left."""
+        self._met: dict[str, list[str]] = {message: list(uuids) for message, uuids in own.get("met", ())}
+        """The last messages: the record before each one, and its own records."""
+        self._is_complete: bool = own.get("is_complete", True)
+        """No message of the conversation was forgotten."""
+
+    def memory(self) -> dict[str, Any]:
+        """The last messages."""
+        return {"met": list(self._met.items()), "is_complete": self._is_complete}
 
     def header(self, value: Mapping[str, Any]) -> Iterable[Entry]:
         """The session's own id; what changes at each saving (the time, a summary) is not part of its identity."""
@@ -48,19 +65,68 @@ class GeminiCliReader(TranslatedReader):
 
     def entries(self, raw: Mapping[str, Any], body: bytes | None) -> Iterator[Entry]:
         """The records of one message, or of a line that says something of the session."""
-        kind = text_of(raw, "type") or ""
+        kind, own = text_of(raw, "type") or "", uuid_of(raw.get("id"))
+        if own and (kind in (USER, GEMINI)) and own not in self._met:
+            self._is_complete = self._is_complete and len(self._met) < REMEMBERED
+            remember(self._met, own, [self.last_uuid])
         if kind == USER:
-            content, unknown = _content(raw.get("content"))
-            words = made("user", content, id=None)
-            yield Entry(kind, raw, words, uuid_of(raw.get("id")), at=raw.get("timestamp"), body=body, unknown=unknown)
+            yield self._words(raw, own, body)
         elif kind == GEMINI:
-            yield from self._answer(raw, body)
-        elif not kind and ("sessionId" in raw or SET in raw or REWIND in raw):
-            self._look(raw if SET not in raw else object_of(raw, SET))
-            yield Entry(SET if SET in raw else REWIND if REWIND in raw else HEADER, raw, body=body)
+            yield from self._answer(raw, own, body)
+        elif not kind and REWIND in raw:
+            parent = self._taken_back(raw[REWIND])
+            yield Entry(REWIND, raw, parent=parent, is_root=parent == "", body=body)
+        elif not kind and SET in raw:
+            yield from self._changed(raw, object_of(raw, SET), body)
+        elif not kind and "sessionId" in raw:
+            self._look(raw)
+            yield Entry(HEADER, raw, body=body)
         else:
-            unknown = () if kind in NOTICES else (kind or "(none)",)
-            yield Entry(kind, raw, None, uuid_of(raw.get("id")), at=raw.get("timestamp"), body=body, unknown=unknown)
+            unknown = () if kind in NOTICES else (kind or UNNAMED,)
+            yield Entry(kind, raw, None, own, at=raw.get("timestamp"), body=body, unknown=unknown)
+
+    def _words(self, raw: Mapping[str, Any], own: str | None, body: bytes | None, *, is_summary: bool = False) -> Entry:
+        content, unknown = _content(raw.get("content"))
+        entry = Entry(
+            USER, raw, made("user", content), own,
+            at=raw.get("timestamp"), is_summary=is_summary, body=body, unknown=unknown,
+        )  # fmt: skip
+        return self._met_as(own, entry)
+
+    # ------------------------------------------------------------ what the client took out
+
+    def _taken_back(self, message: object) -> str | None:
+        """The record before a message that was taken back with all that followed; empty for the beginning of all."""
+        if message not in self._met:
+            if not self._is_complete:
+                return None
+            self._met.clear()
+            return ""
+        later = list(self._met)
+        later = later[later.index(str(message)) :]
+        before = self._met[later[0]][0]
+        for each in later:
+            del self._met[each]
+        return before
+
+    def _changed(self, raw: Mapping[str, Any], told: Mapping[str, Any], body: bytes | None) -> Iterator[Entry]:
+        """A line that changes what was told: where it lists the messages that are left, a compression may have been."""
+        self._look(told)
+        left = list(each_object(told.get("messages")))
+        names = {message.get("id") for message in left}
+        new = [message for message in left if message.get("id") not in self._met]
+        is_gone = any(message not in names for message in self._met)
+        summary = next((message for message in new if message.get("type") == USER and not _answers(message)), None)
+        if summary is None or not is_gone or not uuid_of(summary.get("id")):
+            yield Entry(SET, raw, body=body)
+            return
+        kept = [uuid for message, uuids in self._met.items() if message in names for uuid in uuids[1:]]
+        yield boundary(raw, kind=SET, at=told.get("lastUpdated"), body=body, kept=kept)
+        self._met = {message: uuids for message, uuids in self._met.items() if message in names}
+        # What the model is said to have answered to the summary, and copies of results, stay in the line alone.
+        own = str(summary["id"])
+        self._met[own] = [self.last_uuid]
+        yield self._words(summary, own, None, is_summary=True)
 
     def _look(self, value: Mapping[str, Any]) -> None:
         session = self.session
@@ -70,34 +136,45 @@ class GeminiCliReader(TranslatedReader):
         if session.cwd is None and isinstance(directories, list) and directories:
             session.cwd = directories[0] if isinstance(directories[0], str) else None
 
-    def _answer(self, raw: Mapping[str, Any], body: bytes | None) -> Iterator[Entry]:
-        own, at = uuid_of(raw.get("id")), raw.get("timestamp")
-        calls = list(each_object(raw.get("toolCalls")))
+    def _answer(self, raw: Mapping[str, Any], own: str | None, body: bytes | None) -> Iterator[Entry]:
+        at, model, calls = raw.get("timestamp"), raw.get("model"), list(each_object(raw.get("toolCalls")))
         content, unknown = _content(raw.get("content"))
-        usage = usage_of(raw.get("tokens"), ("input", "tool"), ("output", "thoughts"))
-        spoken = made("assistant", content, id=own, model=raw.get("model"), usage=usage)
-        words = {key: value for key, value in raw.items() if key != "toolCalls"} if calls else raw
-        yield Entry(GEMINI, words, spoken, own, at=at, body=None if calls else body, unknown=unknown)
-        for number, each in enumerate(calls, 1):
-            call_id = text_of(each, "id") or f"{own or self._ordinal}-call-{number}"
-            asked = {key: value for key, value in each.items() if key in ("id", "name", "args")}
-            made_call = made(
-                "assistant", [call(call_id, each.get("name"), each.get("args"))], id=own, model=raw.get("model")
-            )
-            yield Entry("call", {"of": own, "call": asked}, made_call, f"{own}:{call_id}" if own else None, at=at)
-        for number, each in enumerate(calls, 1):
-            call_id = text_of(each, "id") or f"{own or self._ordinal}-call-{number}"
-            if each.get("result") is None and each.get("status") not in FAILED:
+        usage = usage_of(raw.get("tokens"), SENT, WRITTEN)
+        spoken = made("assistant", content, id=own, model=model, usage=usage)
+        if not calls:
+            yield self._met_as(own, Entry(GEMINI, raw, spoken, own, at=at, body=body, unknown=unknown))
+            return
+        words = {key: value for key, value in raw.items() if key != "toolCalls"}
+        yield self._met_as(own, Entry(GEMINI, words, spoken, own, at=at, unknown=unknown))
+        ids = [text_of(each, "id") or f"{own or self._ordinal}-call-{number}" for number, each in enumerate(calls, 1)]
+        for call_id, each in zip(ids, calls, strict=True):
+            asked = {key: each[key] for key in ("id", "name", "args") if key in each}
+            block = call(call_id, each.get("name"), each.get("args"))
+            message = made("assistant", [block], id=own, model=model)
+            uuid = f"{own}:{call_id}" if own else None
+            yield self._met_as(own, Entry("call", {"of": own, "call": asked}, message, uuid, at=at))
+        for call_id, each in zip(ids, calls, strict=True):
+            failed = each.get("status") in FAILED
+            if each.get("result") is None and not failed:
                 continue
             given = {key: value for key, value in each.items() if key not in ("name", "args")}
-            answer = result(call_id, _given(each), failed=each.get("status") in FAILED)
-            yield Entry(
-                "result",
-                {"of": own, "result": given},
-                made("user", [answer]),
-                f"{own}:{call_id}:result" if own else None,
-                at=each.get("timestamp") or at,
-            )
+            message = made("user", [result(call_id, _given(each), failed=failed)])
+            uuid = f"{own}:{call_id}:result" if own else None
+            entry = Entry("result", {"of": own, "result": given}, message, uuid, at=each.get("timestamp") or at)
+            yield self._met_as(own, entry)
+
+    def _met_as(self, own: str | None, entry: Entry) -> Entry:
+        """Note that a record belongs to a message."""
+        if own and entry.uuid:
+            uuids = self._met[own]
+            if entry.uuid not in uuids:
+                uuids.append(entry.uuid)
+        return entry
+
+
+def _answers(message: Mapping[str, Any]) -> bool:
+    """Is it a user's turn that holds results?"""
+    return any("functionResponse" in part for part in each_object(message.get("content")))
 
 
 def _content(content: object) -> tuple[str | list[Any], tuple[str, ...]]:

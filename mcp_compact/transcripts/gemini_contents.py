@@ -10,11 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mcp_compact.transcripts.entries import Entry
 from mcp_compact.transcripts.fields import object_of, text_of, uuid_of
 from mcp_compact.transcripts.gemini_cli import part_block, response_text
 from mcp_compact.transcripts.kinds import HEADER
-from mcp_compact.transcripts.pieces import PART, UNNAMED, as_text, call, each_object, made, result, text, usage_of
-from mcp_compact.transcripts.translated import Entry, TranslatedReader
+from mcp_compact.transcripts.pieces import as_text, call, each_object, made, result, text, usage_of
+from mcp_compact.transcripts.report import PART, UNNAMED
+from mcp_compact.transcripts.translated import TranslatedReader
 
 ROLES = {"user": "user", "model": "assistant", "function": "user", "tool": "user"}
 SENT = ("promptTokenCount", "prompt_token_count")
@@ -26,11 +28,15 @@ class GeminiContentsReader(TranslatedReader):
 
     lists = ("contents", "history")
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - a reader's own
-        super().__init__(*arguments, **named)
-        self._open: dict[str, list[str]] = defaultdict(list)
+    def begin(self, own: Mapping[str, Any]) -> None:
+        """Calls have no ids of their own: they are named by their place, and answered in their order."""
+        self._open: dict[str, list[str]] = defaultdict(list, {name: list(ids) for name, ids in own.get("open", ())})
         """The calls of each name that are not answered."""
-        self._place = 0
+        self._place: int = own.get("place", 0)
+
+    def memory(self) -> dict[str, Any]:
+        """The open calls, and how many contents there were."""
+        return {"open": [[name, ids] for name, ids in self._open.items() if ids], "place": self._place}
 
     def entries_of(self, value: Mapping[str, Any]) -> list[Any] | None:
         """The contents of a request, and the first candidate of what it was answered."""

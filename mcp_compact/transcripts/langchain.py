@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mcp_compact.messages.message import Message
+from mcp_compact.transcripts.entries import Entry, boundary
 from mcp_compact.transcripts.fields import object_of, text_of, uuid_of
 from mcp_compact.transcripts.kinds import HEADER
 from mcp_compact.transcripts.pieces import (
-    PART,
     as_text,
     call,
     each_object,
@@ -27,7 +27,8 @@ from mcp_compact.transcripts.pieces import (
     texts,
     usage_of,
 )
-from mcp_compact.transcripts.translated import Entry, TranslatedReader, boundary
+from mcp_compact.transcripts.report import PART, UNNAMED
+from mcp_compact.transcripts.translated import TranslatedReader
 
 ROLES = {
     "human": "user", "ai": "assistant", "system": "system", "developer": "system", "tool": "user", "function": "user",
@@ -134,7 +135,7 @@ def _content(content: object) -> tuple[list[Any], tuple[str, ...]]:
         if isinstance(part, str):
             blocks += texts(part)
         elif not isinstance(part, Mapping):
-            unknown.append(PART + "(none)")
+            unknown.append(PART + UNNAMED)
         elif part.get("type") not in _CALLS | _THOUGHTS:
             block = _block(part)
             blocks += [block] if block else []

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mcp_compact.messages.blocks import CLEARED_RESULT
+from mcp_compact.transcripts.entries import Entry, boundary
 from mcp_compact.transcripts.fields import object_of, text_of, uuid_of
 from mcp_compact.transcripts.kinds import HEADER
 from mcp_compact.transcripts.pieces import (
@@ -24,7 +25,7 @@ from mcp_compact.transcripts.pieces import (
     texts,
     usage_of,
 )
-from mcp_compact.transcripts.translated import Entry, TranslatedReader, boundary
+from mcp_compact.transcripts.translated import TranslatedReader
 
 SILENT = frozenset(("reasoning", "step-start", "step-finish", "patch", "snapshot", "agent", "retry", "compaction"))
 """Parts that are nothing a model is sent."""
@@ -35,9 +36,10 @@ class OpencodeReader(TranslatedReader):
     """Turns the messages of one session into records."""
 
     lists = ("messages",)
+    is_whole = True
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - a reader's own
-        super().__init__(*arguments, **named)
+    def begin(self, own: Mapping[str, Any]) -> None:  # noqa: ARG002 - a file is read whole
+        """Who asked for a compaction is told before its summary."""
         self._trigger = "auto"
 
     def header(self, value: Mapping[str, Any]) -> Iterator[Entry]:

@@ -8,15 +8,27 @@ its calls stands in the answer that each of its actions repeats: it is taken onc
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
-from mcp_compact.messages.message import MESSAGE_TYPES, Message
+from mcp_compact.messages.message import MESSAGE_TYPES, Message, Usage
+from mcp_compact.transcripts.entries import Entry, boundary
 from mcp_compact.transcripts.fields import count_of, object_of, text_of, uuid_of
 from mcp_compact.transcripts.kinds import HEADER
 from mcp_compact.transcripts.openhands_sdk import SdkEvents
-from mcp_compact.transcripts.pieces import as_text, call, each_object, image_at, made, result, text, texts, usage_of
-from mcp_compact.transcripts.translated import Entry, TranslatedReader, boundary
+from mcp_compact.transcripts.pieces import (
+    as_text,
+    call,
+    each_object,
+    image_at,
+    made,
+    remember,
+    result,
+    text,
+    texts,
+    usage_of,
+)
+from mcp_compact.transcripts.report import UNNAMED
+from mcp_compact.transcripts.translated import TranslatedReader
 
 SILENT = frozenset(
     ("change_agent_state", "agent_state_changed", "null", "condensation_request", "recall", "pause", "resume",
@@ -34,14 +46,24 @@ class OpenHandsReader(TranslatedReader):
 
     lists = ("history",)
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - a reader's own
-        super().__init__(*arguments, **named)
-        self._calls: dict[int, str] = {}
-        """The call that each action made, by the action's id."""
-        self._answers: set[str] = set()
-        self._kept: dict[int, str] = {}
-        """The messages that no condensation took out: the event's number and its uuid."""
-        self._sdk = SdkEvents(self.session)
+    def begin(self, own: Mapping[str, Any]) -> None:
+        """Observations name the actions that they answer, and a condensation what it took out."""
+        self._calls: dict[int, str | None] = dict(own.get("calls", ()))
+        """The last calls, by the number of the action that each one is."""
+        self._answers: dict[str, object] = dict.fromkeys(own.get("answers", ()))
+        """The last answers of the model: each of their actions repeats them."""
+        self._kept = dict.fromkeys(own.get("kept", ()))
+        """The messages that no condensation took out, by the event's number."""
+        self._sdk = SdkEvents(own.get("sdk", ()))
+
+    def memory(self) -> dict[str, Any]:
+        """What a later event may refer to."""
+        return {
+            "calls": list(self._calls.items()),
+            "answers": list(self._answers),
+            "kept": list(self._kept),
+            "sdk": self._sdk.kept,
+        }
 
     def header(self, value: Mapping[str, Any]) -> Iterator[Entry]:
         """The row of a benchmark that the events stand in."""
@@ -54,73 +76,58 @@ class OpenHandsReader(TranslatedReader):
         if text_of(raw, "kind"):
             yield from self._sdk.entries(raw, body)
             return
-        number = count_of(raw, "id")
-        own = Entry(
-            text_of(raw, "action", "observation") or "",
-            raw,
-            uuid=f"event-{number}" if number is not None else None,
-            at=raw.get("timestamp"),
-            body=body,
-        )
-        if own.kind == CONDENSED and "action" in raw:
+        number, kind, is_action = count_of(raw, "id"), text_of(raw, "action", "observation") or "", "action" in raw
+        uuid = f"event-{number}" if number is not None else None
+        if kind == CONDENSED and is_action:
+            own = Entry(kind, raw, uuid=uuid, at=raw.get("timestamp"), body=body)
             yield from self._condensed(own, object_of(raw, "args"))
             return
-        message, is_meta = self._action(raw, own.kind) if "action" in raw else self._observation(raw, own.kind)
-        understood = message is not None or own.kind in SILENT or own.kind == "system"
-        yield replace(own, message=message, is_meta=is_meta, unknown=() if understood else (own.kind or "(none)",))
-        if message is not None and message.role in MESSAGE_TYPES and number is not None and own.uuid:
-            self._kept[number] = own.uuid
+        message, is_meta = self._action(raw, kind, number) if is_action else self._observation(raw, kind)
+        understood = message is not None or kind in SILENT or kind == "system"
+        yield Entry(
+            kind, raw, message, uuid, at=raw.get("timestamp"), is_meta=is_meta, body=body,
+            unknown=() if understood else (kind or UNNAMED,),
+        )  # fmt: skip
+        if message is not None and message.role in MESSAGE_TYPES and number is not None:
+            self._kept[number] = None
 
     # ------------------------------------------------------------ what the agent did
 
-    def _action(self, raw: Mapping[str, Any], kind: str) -> tuple[Message | None, bool]:
+    def _action(self, raw: Mapping[str, Any], kind: str, number: int | None) -> tuple[Message | None, bool]:
         arguments, source = object_of(raw, "args"), text_of(raw, "source")
-        said = text_of(arguments, "content") or text_of(raw, "message") or ""
         if kind == "system":
-            return made("system", said), False
+            return made("system", _said(raw, arguments)), False
         if kind == "message" and source != "agent":
-            return made("user", _with_images(said, arguments)), source == "environment"
-        answer, spoken = self._answer_of(raw)
-        if kind == "message":
-            return replace(answer, content=said, blocks=made("assistant", said).blocks), False
-        if kind in SILENT or source == "environment":
-            return None, False
-        if kind in ("finish", "reject"):
-            last = text_of(arguments, "final_thought") or text_of(raw, "message") or spoken
-            return replace(answer, content=last, blocks=made("assistant", last).blocks), False
-        if source == "user" or not kind:
-            return None, False
-        call_id, name, given = self._call_of(raw, kind, arguments)
-        if (number := count_of(raw, "id")) is not None:
-            self._calls[number] = call_id
-        content = [*texts(spoken or text_of(arguments, "thought")), call(call_id, name, given)]
-        return replace(answer, content=content, blocks=made("assistant", content).blocks), False
-
-    def _answer_of(self, raw: Mapping[str, Any]) -> tuple[Message, str]:
-        """An empty message with the id, model and usage of the answer that an action was part of, and its text."""
-        response = object_of(object_of(raw, "tool_call_metadata"), "model_response")
-        answer_id = text_of(response, "id")
-        choice = next(each_object(response.get("choices")), {})
-        usage = None
-        spoken = ""
-        if answer_id is None or answer_id not in self._answers:
-            usage = usage_of(response.get("usage"), ("prompt_tokens",), ("completion_tokens",))
-            spoken = as_text(object_of(choice, "message").get("content"))
-        if answer_id is not None:
-            self._answers.add(answer_id)
-        return made("assistant", [], id=answer_id, model=text_of(response, "model"), usage=usage), spoken
-
-    def _call_of(self, raw: Mapping[str, Any], kind: str, arguments: Mapping[str, Any]) -> tuple[str, str, object]:
+            return made("user", _with_images(_said(raw, arguments), arguments)), source == "environment"
         told = object_of(raw, "tool_call_metadata")
-        call_id = text_of(told, "tool_call_id")
-        if call_id is None:
-            return f"event-{raw.get('id')}", kind, {k: v for k, v in arguments.items() if k != "thought"}
-        choice = next(each_object(object_of(told, "model_response").get("choices")), {})
-        for each in each_object(object_of(choice, "message").get("tool_calls")):
-            if each.get("id") == call_id:
-                function = object_of(each, "function")
-                return call_id, text_of(function, "name") or kind, function.get("arguments")
-        return call_id, text_of(told, "function_name") or kind, arguments
+        response = object_of(told, "model_response")
+        answer_id, usage, spoken = self._answer_of(response)
+        content: str | list[Any]
+        if kind == "message":
+            content = _said(raw, arguments)
+        elif kind in SILENT or source == "environment":
+            return None, False
+        elif kind in ("finish", "reject"):
+            content = text_of(arguments, "final_thought") or text_of(raw, "message") or spoken
+        elif source == "user" or not kind:
+            return None, False
+        else:
+            call_id, name, given = _call_of(number, told, response, kind, arguments)
+            if number is not None:
+                remember(self._calls, number, call_id)
+            content = [*texts(spoken or text_of(arguments, "thought")), call(call_id, name, given)]
+        return made("assistant", content, id=answer_id, model=response.get("model"), usage=usage), False
+
+    def _answer_of(self, response: Mapping[str, Any]) -> tuple[str | None, Usage | None, str]:
+        """The id, usage and text of the answer that an action was part of; usage and text are told once."""
+        answer_id = text_of(response, "id")
+        if not response or (answer_id is not None and answer_id in self._answers):
+            return answer_id, None, ""
+        if answer_id is not None:
+            remember(self._answers, answer_id, None)
+        choice = next(each_object(response.get("choices")), {})
+        usage = usage_of(response.get("usage"), ("prompt_tokens",), ("completion_tokens",))
+        return answer_id, usage, as_text(object_of(choice, "message").get("content"))
 
     # ------------------------------------------------------------ what came of it
 
@@ -144,13 +151,12 @@ class OpenHandsReader(TranslatedReader):
         for number in list(self._kept):
             if number in gone or (start is not None and end is not None and start <= number <= end):
                 del self._kept[number]
+        kept = [f"event-{number}" for number in self._kept]
         summary = text_of(arguments, "summary")
-        if not summary and not self._kept:
+        if not summary and not kept:
             yield own
             return
-        yield boundary(
-            own.raw, kind=own.kind, uuid=own.uuid, at=own.at, body=own.body, trigger="auto", kept=self._kept.values()
-        )
+        yield boundary(own.raw, kind=own.kind, uuid=own.uuid, at=own.at, body=own.body, trigger="auto", kept=kept)
         if summary:
             named = f"{own.uuid}:summary" if own.uuid else None
             yield Entry("summary", {"summary": summary}, made("user", summary), named, at=own.at, is_summary=True)
@@ -160,3 +166,22 @@ def _with_images(said: str, arguments: Mapping[str, Any]) -> str | list[Any]:
     addresses = arguments.get("image_urls")
     images = [image_at(url) for url in addresses if isinstance(url, str)] if isinstance(addresses, list) else []
     return [text(said), *images] if images else said
+
+
+def _said(raw: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
+    return text_of(arguments, "content") or text_of(raw, "message") or ""
+
+
+def _call_of(
+    number: int | None, told: Mapping[str, Any], response: Mapping[str, Any], kind: str, arguments: Mapping[str, Any]
+) -> tuple[str, str, object]:
+    """The id of the call that an action is, its name and what it was given."""
+    call_id = text_of(told, "tool_call_id")
+    if call_id is None:
+        return f"event-{number}", kind, {key: item for key, item in arguments.items() if key != "thought"}
+    choice = next(each_object(response.get("choices")), {})
+    for each in each_object(object_of(choice, "message").get("tool_calls")):
+        if each.get("id") == call_id:
+            function = object_of(each, "function")
+            return call_id, text_of(function, "name") or kind, function.get("arguments")
+    return call_id, text_of(told, "function_name") or kind, arguments

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from mcp_compact.messages.message import MESSAGE_TYPES, Message
-from mcp_compact.transcripts.facts import FactsGatherer
+from mcp_compact.transcripts.entries import Entry, boundary
 from mcp_compact.transcripts.fields import object_of, text_of, texts_of, uuid_of
 from mcp_compact.transcripts.pieces import as_text, call, each_object, image_at, made, result, text
-from mcp_compact.transcripts.translated import Entry, boundary
 
 CONDENSATION = "Condensation"
 OTHERS = frozenset(
@@ -23,22 +21,25 @@ OTHERS = frozenset(
 class SdkEvents:
     """Turns one event after the other into records."""
 
-    def __init__(self, session: FactsGatherer) -> None:
-        self._session = session
-        self._kept: dict[str, None] = {}
+    def __init__(self, kept: Iterable[str] = ()) -> None:
+        self._kept = dict.fromkeys(kept)
+
+    @property
+    def kept(self) -> list[str]:
+        """The messages that no condensation took out."""
+        return list(self._kept)
 
     def entries(self, raw: Mapping[str, Any], body: bytes | None) -> Iterator[Entry]:
         """The record of an event."""
-        kind = text_of(raw, "kind") or ""
-        own = Entry(kind, raw, uuid=uuid_of(raw.get("id")), at=raw.get("timestamp"), body=body)
+        kind, uuid, at = text_of(raw, "kind") or "", uuid_of(raw.get("id")), raw.get("timestamp")
         if kind == CONDENSATION:
-            yield from self._condensed(own)
+            yield from self._condensed(Entry(kind, raw, uuid=uuid, at=at, body=body))
             return
         message = _message(kind, raw)
         understood = message is not None or kind in OTHERS
-        yield replace(own, message=message, unknown=() if understood else (kind,))
-        if message is not None and message.role in MESSAGE_TYPES and own.uuid:
-            self._kept[own.uuid] = None
+        yield Entry(kind, raw, message, uuid, at=at, body=body, unknown=() if understood else (kind,))
+        if message is not None and message.role in MESSAGE_TYPES and uuid:
+            self._kept[uuid] = None
 
     def _condensed(self, own: Entry) -> Iterator[Entry]:
         for gone in texts_of(own.raw, "forgotten_event_ids"):

@@ -7,10 +7,10 @@ replaced with a summary. Thinking stays in the archive unless its provider signe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from mcp_compact.messages.message import Message
+from mcp_compact.transcripts.entries import Entry, boundary
 from mcp_compact.transcripts.fields import count_of, object_of, text_of, uuid_of
 from mcp_compact.transcripts.kinds import HEADER
 from mcp_compact.transcripts.pieces import (
@@ -24,7 +24,8 @@ from mcp_compact.transcripts.pieces import (
     texts,
     usage_of,
 )
-from mcp_compact.transcripts.translated import Entry, TranslatedReader, boundary
+from mcp_compact.transcripts.report import UNNAMED
+from mcp_compact.transcripts.translated import TranslatedReader
 
 KNOWN = frozenset(
     ("session", "message", "model_change", "thinking_level_change", "compaction", "branch_summary", "custom",
@@ -36,44 +37,67 @@ SENT = ("input", "cacheRead", "cacheWrite")
 class PiReader(TranslatedReader):
     """Turns the entries of one session into records."""
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - a reader's own
-        super().__init__(*arguments, **named)
-        self._order: list[str | None] = []
-        """The uuid of each entry behind the header, in the file's order; None for what is no message."""
-        self._ids: list[str] = []
+    def begin(self, own: Mapping[str, Any]) -> None:
+        """A compaction names the first entry that it kept: what lies between is found along the parents."""
+        self._count: int = own.get("count", 0)
+        """Entries behind the header: what has no id of its own is named by its place."""
         self._parents: dict[str, str | None] = {}
+        """The entry before each one since the first that the last compaction kept, in the file's order."""
         self._messages: set[str] = set()
-        self._stands_for: dict[str, str] = {}
+        self._last: str | None = own.get("before")
+        self._before = self._last
+        """The entry before those that are kept in mind."""
+        self._stands_for: dict[str, str] = dict(own.get("stands_for", ()))
         """The last record that an entry became, where it became several."""
+        for uuid, parent, is_message in own.get("entries", ()):
+            self._keep_in_mind(uuid, parent or None)
+            if is_message:
+                self._messages.add(uuid)
+
+    def memory(self) -> dict[str, Any]:
+        """The entries that a compaction may keep; a parent is named only where it is not the entry before."""
+        entries, last = [], self._before
+        for uuid, parent in self._parents.items():
+            entries.append([uuid, "" if parent == last else parent or "", int(uuid in self._messages)])
+            last = uuid
+        return {
+            "count": self._count,
+            "before": self._before,
+            "entries": entries,
+            "stands_for": list(self._stands_for.items()),
+        }
+
+    def _keep_in_mind(self, uuid: str, parent: str | None) -> None:
+        self._parents[uuid] = parent or self._last
+        self._last = uuid
 
     def entries(self, raw: Mapping[str, Any], body: bytes | None) -> Iterator[Entry]:
         """The records of one entry."""
-        kind = text_of(raw, "type") or ""
-        place = len(self._ids) + 1
-        # Without ids of its own an entry is named by its place: a compaction counts places too.
-        own = uuid_of(raw.get("id")) if kind != "session" else None
-        uuid = own or f"entry-{place}"
-        parent = uuid_of(raw.get("parentId")) if kind != "session" else None
-        entry = Entry(
-            kind,
-            raw,
-            uuid=uuid if kind != "session" else None,
-            parent=self._stands_for.get(parent, parent) if parent else None,
-            at=raw.get("timestamp"),
-            body=body,
-            unknown=() if kind in KNOWN else (kind or "(none)",),
-        )
+        kind, at = text_of(raw, "type") or "", raw.get("timestamp")
         if kind == "session":
             self._begin(raw)
-            yield replace(entry, kind=HEADER)
+            yield Entry(HEADER, raw, at=at, body=body)
             return
-        self._parents[uuid] = parent or (self._ids[-1] if self._ids else None)
-        self._ids.append(uuid)
+        self._count += 1
+        # Without ids of its own an entry is named by its place: a compaction counts places too.
+        uuid, named = uuid_of(raw.get("id")) or f"entry-{self._count}", uuid_of(raw.get("parentId"))
+        self._keep_in_mind(uuid, named)
         self._look(kind, raw)
-        if kind == "compaction" and text_of(raw, "summary"):
-            yield from self._compaction(entry, raw)
-        else:
-            yield from self._said(entry, _message(kind, raw))
+        parent = self._stands_for.get(named, named) if named else None
+        if kind == "compaction" and (summary := text_of(raw, "summary")):
+            yield from self._compaction(raw, uuid, parent, summary, body)
+            return
+        unknown: tuple[str, ...] = () if kind in KNOWN else (kind or UNNAMED,)
+        inner = object_of(raw, "message")
+        message = _message(kind, raw, inner)
+        is_meta = False
+        if kind == "message":
+            unknown = _unknown_parts(inner.get("content"))
+            unknown = (f"role {inner.get('role')}"[:60],) if message is None and not unknown else unknown
+        if message is not None:
+            self._messages.add(uuid)
+            is_meta = kind != "message" or inner.get("role") == "bashExecution"
+        yield Entry(kind, raw, message, uuid, parent, at=at, is_meta=is_meta, body=body, unknown=unknown)
 
     def _begin(self, raw: Mapping[str, Any]) -> None:
         session = self.session
@@ -89,58 +113,60 @@ class PiReader(TranslatedReader):
         elif kind == "session_info":
             self.session.given_title = text_of(raw, "name") or self.session.given_title
 
-    def _said(self, entry: Entry, message: Message | None) -> Iterator[Entry]:
-        inner = object_of(entry.raw, "message")
-        unknown = entry.unknown
-        if entry.kind == "message":
-            unknown = _unknown_parts(inner.get("content"))
-            unknown = (f"role {inner.get('role')}"[:60],) if message is None and not unknown else unknown
-        meta = entry.kind in ("custom_message", "branch_summary") or inner.get("role") == "bashExecution"
-        if message is not None and entry.uuid:
-            self._messages.add(entry.uuid)
-        yield replace(entry, message=message, unknown=unknown, is_meta=meta and message is not None)
-
-    def _compaction(self, entry: Entry, raw: Mapping[str, Any]) -> Iterator[Entry]:
+    def _compaction(
+        self, raw: Mapping[str, Any], uuid: str, parent: str | None, summary: str, body: bytes | None
+    ) -> Iterator[Entry]:
+        at, tokens = raw.get("timestamp"), count_of(raw, "tokensBefore")
+        first = self._first_kept(raw)
+        kept, segment = self._way(first, uuid), None
+        if not kept and first is not None and (before := self._parents[uuid]) is not None:
+            # It goes back behind what is kept in mind: the archive knows what lies between.
+            segment = (first, before)
         yield boundary(
-            raw,
-            kind=entry.kind,
-            uuid=entry.uuid,
-            parent=entry.parent,
-            at=entry.at,
-            body=entry.body,
-            tokens_before=count_of(raw, "tokensBefore"),
-            kept=self._kept(entry.uuid or "", raw),
-        )
-        summary, named = text_of(raw, "summary") or "", f"{entry.uuid}:summary"
-        self._stands_for[entry.uuid or ""] = named
-        yield Entry(
-            "summary", {"of": entry.uuid, "summary": summary}, made("user", summary), named,
-            parent=entry.uuid, at=entry.at, is_summary=True,
+            raw, kind="compaction", uuid=uuid, parent=parent, at=at, body=body, tokens_before=tokens,
+            kept=kept, segment=segment,
         )  # fmt: skip
+        named = f"{uuid}:summary"
+        self._stands_for[uuid] = named
+        yield Entry(
+            "summary", {"of": uuid, "summary": summary}, made("user", summary), named,
+            parent=uuid, at=at, is_summary=True,
+        )  # fmt: skip
+        if first in self._parents:
+            self._forget(first)
 
-    def _kept(self, uuid: str, raw: Mapping[str, Any]) -> list[str]:
+    def _first_kept(self, raw: Mapping[str, Any]) -> str | None:
+        first, place = uuid_of(raw.get("firstKeptEntryId")), count_of(raw, "firstKeptEntryIndex")
+        # Places count from the header, which is the first line.
+        return f"entry-{place}" if first is None and place else first
+
+    def _way(self, first: str | None, uuid: str) -> list[str]:
         """The messages on the way from the first kept entry to the compaction."""
-        first: str | None = uuid_of(raw.get("firstKeptEntryId"))
-        place = count_of(raw, "firstKeptEntryIndex")
-        if first is None and place is not None:
-            # Places count from the header, which is the first line.
-            first = self._ids[place - 1] if 0 < place <= len(self._ids) else None
         way: list[str] = []
-        at = self._parents.get(uuid)
-        while at is not None and len(way) <= len(self._ids):
+        at = self._parents[uuid]
+        while at is not None and at in self._parents and len(way) <= len(self._parents):
             way.append(at)
             if at == first:
                 return [uuid for uuid in reversed(way) if uuid in self._messages]
-            at = self._parents.get(at)
+            at = self._parents[at]
         return []
 
+    def _forget(self, first: str | None) -> None:
+        """Later compactions keep what comes later."""
+        for uuid in list(self._parents):
+            if uuid == first:
+                break
+            self._before = uuid
+            self._messages.discard(uuid)
+            del self._parents[uuid]
 
-def _message(kind: str, raw: Mapping[str, Any]) -> Message | None:
+
+def _message(kind: str, raw: Mapping[str, Any], inner: Mapping[str, Any]) -> Message | None:
+    if kind == "message":
+        return _of_role(inner)
     if kind == "branch_summary":
         return made("user", as_text(raw.get("summary")))
-    if kind == "custom_message":
-        return made("user", _content(raw.get("content")))
-    return _of_role(object_of(raw, "message")) if kind == "message" else None
+    return made("user", _content(raw.get("content"))) if kind == "custom_message" else None
 
 
 def _of_role(inner: Mapping[str, Any]) -> Message | None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from mcp_compact.messages.blocks import OBJECT, parse_content
 from mcp_compact.messages.ids import ApiMessageId
 from mcp_compact.messages.message import Message, Usage
 from mcp_compact.transcripts.fields import text_of
+from mcp_compact.transcripts.report import PART, UNNAMED
 
 Raw: TypeAlias = Mapping[str, Any]
-PART = "part "
-"""Begins the name under which a part of a message is counted that was not understood."""
-UNNAMED = "(none)"
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+REMEMBERED = 500
+"""So many calls or answers are remembered for what refers to them."""
 
 
 def text(words: str) -> dict[str, Any]:
@@ -99,9 +101,9 @@ def made(
         role,
         content,
         parse_content(content),
-        id=ApiMessageId(id) if isinstance(id, str) and id else None,
-        model=model if isinstance(model, str) and model else None,
-        usage=usage,
+        ApiMessageId(id) if isinstance(id, str) and id else None,
+        model if isinstance(model, str) and model else None,
+        usage,
     )
 
 
@@ -111,6 +113,14 @@ def usage_of(raw: object, sent: Iterable[str], written: Iterable[str]) -> Usage 
         return None
     context, output = (sum(_count(raw.get(key)) for key in keys) for keys in (sent, written))
     return Usage(context, output) if context or output else None
+
+
+def remember(found: dict[_Key, _Value], key: _Key, value: _Value) -> None:
+    """Take up a key as the newest one; the oldest is forgotten, for what refers to it comes soon."""
+    found.pop(key, None)
+    found[key] = value
+    if len(found) > REMEMBERED:
+        del found[next(iter(found))]
 
 
 def part_kind(raw: Raw) -> str:

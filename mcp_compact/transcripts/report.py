@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from mcp_compact.messages.blocks import OtherBlock, ToolResultBlock, ToolUseBlock
 from mcp_compact.messages.message import Record
 from mcp_compact.transcripts.lines import Problem
 
 LISTED = 50
-"""How many problems and how many warnings are listed; all are counted."""
+"""How many problems, warnings and places of what was not understood are listed; all are counted."""
+KINDS = 100
+"""How many kinds are counted by name; what else a file holds is counted together."""
+KIND_CHARS = 60
+OTHER_KINDS = "(other kinds)"
+UNNAMED = "(none)"
+PART = "part "
+"""Begins the name under which a part of a message is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +32,13 @@ class Finding:
     detail: str = ""
 
 
+class Place(NamedTuple):
+    """Where something stands that was not understood: its line, or its place in a list."""
+
+    line: int
+    kind: str
+
+
 @dataclass(slots=True)
 class ImportReport:
     """Counts and findings of one reading."""
@@ -36,6 +50,8 @@ class ImportReport:
     """Records of each sub-agent."""
     unknown_types: Counter[str] = field(default_factory=Counter)
     unknown_blocks: Counter[str] = field(default_factory=Counter)
+    unknown_places: list[Place] = field(default_factory=list)
+    """The first places of unknown types and blocks."""
     copied: int = 0
     """Records that stem from another session: the copied start of a resumed or forked one."""
     glued: int = 0
@@ -44,6 +60,36 @@ class ImportReport:
     problem_count: int = 0
     warnings: list[Finding] = field(default_factory=list)
     warning_counts: Counter[str] = field(default_factory=Counter)
+
+    def count(self, kind: str) -> None:
+        """Count a record of this kind."""
+        self.records += 1
+        if kind in self.types:
+            self.types[kind] += 1
+        else:
+            _tally(self.types, kind)
+
+    def note_unknown(self, kind: str, line: int) -> None:
+        """Count a record, or a part of one, that was not understood, and list its place while there is room."""
+        _tally(self.unknown_types, kind)
+        self._place(line, kind)
+
+    def note_block(self, kind: str, line: int) -> None:
+        """The same for a block of a message."""
+        _tally(self.unknown_blocks, kind or UNNAMED)
+        self._place(line, PART + (kind or UNNAMED))
+
+    def _place(self, line: int, kind: str) -> None:
+        if len(self.unknown_places) < LISTED:
+            self.unknown_places.append(Place(line, kind[:KIND_CHARS]))
+
+    @property
+    def not_understood(self) -> dict[str, int]:
+        """How often each kind was met that was not understood."""
+        found = Counter(self.unknown_types)
+        for kind, number in self.unknown_blocks.items():
+            found[kind if kind == OTHER_KINDS else PART + kind] += number
+        return dict(found)
 
     def add_problem(self, problem: Problem) -> None:
         """Count a problem, and list it while there is room."""
@@ -66,6 +112,7 @@ class ImportReport:
             "sub_agents": dict(self.sub_agents),
             "unknown_types": dict(self.unknown_types),
             "unknown_blocks": dict(self.unknown_blocks),
+            "unknown_places": [{"line": place.line, "kind": place.kind} for place in self.unknown_places],
             "copied": self.copied,
             "glued": self.glued,
             "problem_count": self.problem_count,
@@ -76,6 +123,11 @@ class ImportReport:
                 for w in self.warnings
             ],
         }
+
+
+def _tally(counter: Counter[str], kind: str) -> None:
+    kind = kind[:KIND_CHARS]
+    counter[kind if kind in counter or len(counter) < KINDS else OTHER_KINDS] += 1
 
 
 class PairCheck:
@@ -94,4 +146,4 @@ class PairCheck:
                 if block.tool_use_id not in self._calls and not known_call:
                     self._report.warn("result_without_call", line, record.uuid, block.tool_use_id)
             elif isinstance(block, OtherBlock):
-                self._report.unknown_blocks[block.type or "(none)"] += 1
+                self._report.note_block(block.type, line)

@@ -11,10 +11,11 @@ from typing import Any
 
 from mcp_compact.messages.message import Message
 from mcp_compact.transcripts.codex_items import message_of
+from mcp_compact.transcripts.entries import Entry
 from mcp_compact.transcripts.fields import object_of, text_of, uuid_of
 from mcp_compact.transcripts.kinds import HEADER
 from mcp_compact.transcripts.pieces import as_text, call, each_object, image_at, made, result, text, usage_of
-from mcp_compact.transcripts.translated import Entry, TranslatedReader
+from mcp_compact.transcripts.translated import TranslatedReader
 
 SILENT = frozenset(
     ("reasoning", "compaction", "compaction_summary", "compaction_trigger", "item_reference", "web_search_call",
@@ -38,10 +39,6 @@ class ResponsesReader(TranslatedReader):
     """Turns items into records."""
 
     lists = ("input", "output")
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - a reader's own
-        super().__init__(*arguments, **named)
-        self._usage: Mapping[str, Any] = {}
 
     def entries_of(self, value: Mapping[str, Any]) -> list[Any] | None:
         """The items of a request, or of a response with what it answered."""

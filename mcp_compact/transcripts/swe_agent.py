@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mcp_compact.messages.message import Message
+from mcp_compact.transcripts.entries import Entry
 from mcp_compact.transcripts.fields import object_of, text_of, texts_of
 from mcp_compact.transcripts.kinds import HEADER
 from mcp_compact.transcripts.pieces import as_text, call, each_object, image_at, made, result, text, texts, usage_of
-from mcp_compact.transcripts.translated import Entry, TranslatedReader
+from mcp_compact.transcripts.translated import TranslatedReader
 
 COMMAND = "bash"
 FENCES = ("```mswea_bash_command\n", "```bash\n")
@@ -25,9 +26,10 @@ class SweAgentReader(TranslatedReader):
     """Turns the history of one run into records."""
 
     lists = ("history", "messages")
+    is_whole = True
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - a reader's own
-        super().__init__(*arguments, **named)
+    def begin(self, own: Mapping[str, Any]) -> None:  # noqa: ARG002 - a file is read whole
+        """Commands have no ids: they are named by their place, and answered by what follows."""
         self._place = 0
         self._waiting: list[str] = []
         """Calls that are not answered."""

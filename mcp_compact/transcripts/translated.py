@@ -2,12 +2,11 @@
 
 A format says what each of its entries means; here that becomes records, counted and reported. Every entry stays in
 the archive as it was, whatever it means. A file is one JSON value (its list of entries under a key, or the list
-itself), or one entry a line; lines are read one by one, a value whole.
+itself), which is read whole each time; or one entry a line, and then another reader may go on where one stopped.
 """
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -15,91 +14,73 @@ from itertools import chain
 from typing import Any, ClassVar
 
 from mcp_compact.errors import CallerError
-from mcp_compact.messages.codec import canonical, clean, parse_time
+from mcp_compact.messages.codec import canonical, parse_time
 from mcp_compact.messages.ids import MessageUuid
-from mcp_compact.messages.message import MESSAGE_TYPES, Message, Record
-from mcp_compact.messages.values import value
+from mcp_compact.messages.message import MESSAGE_TYPES, Record
+from mcp_compact.transcripts.entries import Entry
 from mcp_compact.transcripts.facts import FactsGatherer, SessionFacts
-from mcp_compact.transcripts.fields import uuid_of
-from mcp_compact.transcripts.kinds import BOUNDARY, HEADER, UNKNOWN
-from mcp_compact.transcripts.lines import Json, Line, Problem, excerpt, loads, parse_line, whole_object
+from mcp_compact.transcripts.fields import UUID_CHARS
+from mcp_compact.transcripts.kinds import HEADER, UNKNOWN
+from mcp_compact.transcripts.lines import Json, Line, Problem, excerpt, whole_object
+from mcp_compact.transcripts.objects import begins_value, cleaned, document, objects_of, several_conversations
 from mcp_compact.transcripts.parsed import Known, Parsed, derived_uuid, nothing_known
 from mcp_compact.transcripts.report import ImportReport, PairCheck
 
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-
-
-@value
-class Entry:
-    """One record to be, as its format understood it."""
-
-    kind: str
-    """Its type, as the report counts it."""
-    raw: Mapping[str, Any]
-    message: Message | None = None
-    uuid: str | None = None
-    """Its own id; None where it has none."""
-    parent: str | None = None
-    """The entry that it follows; None: the one before."""
-    is_root: bool = False
-    """Nothing comes before it."""
-    at: object = None
-    subtype: str = ""
-    is_meta: bool = False
-    is_summary: bool = False
-    agent_id: str | None = None
-    body: bytes | None = None
-    """Its bytes in the file; None where it was made of a part of an entry."""
-    compaction: Mapping[str, Any] | None = None
-    """Of a boundary: what the client told of its own compaction, in the names that `native` reads."""
-    unknown: tuple[str, ...] = ()
-    """What of it was not understood: counted, and kept as it is."""
-
-
-def boundary(
-    raw: Mapping[str, Any], *, kept: Iterable[str] = (), trigger: str | None = None,
-    tokens_before: int | None = None, tokens_after: int | None = None, **more: Any,  # noqa: ANN401 - fields of an entry
-) -> Entry:  # fmt: skip
-    """The entry of a client's own compaction. `kept`: uuids of the earlier records that it kept."""
-    told = {"trigger": trigger, "preTokens": tokens_before, "postTokens": tokens_after}
-    stated: dict[str, Any] = {key: value for key, value in told.items() if value is not None}
-    if uuids := list(kept):
-        stated["preservedMessages"] = {"uuids": uuids}
-    return Entry(str(more.pop("kind", "compaction")), raw, subtype=BOUNDARY, compaction=stated, **more)
-
 
 class TranslatedReader:
-    """Turns the entries of one file into records. It is read whole each time; records keep their uuids."""
+    """Turns the entries of one file into records, in one go or batch by batch.
+
+    Records without an id are named by the session's own id, where the file tells one, their place and their bytes:
+    so they are the same under any name of the file.
+    """
 
     lists: ClassVar[tuple[str, ...]] = ()
     """The keys of a file's one value under which its entries may stand."""
+    is_whole: ClassVar[bool] = False
+    """A file is always one value."""
 
     def __init__(
         self,
         source: str,
-        state: Mapping[str, Any] | None = None,  # noqa: ARG002 - there is nothing to go on from
-        known: Known = nothing_known,  # noqa: ARG002 - each reading meets the whole file
+        state: Mapping[str, Any] | None = None,
+        known: Known = nothing_known,  # noqa: ARG002 - no entry is looked up by its name
     ) -> None:
         self._source = source
-        self._ordinal = 0
         self._report = ImportReport()
         self._pairs = PairCheck(self._report)
+        self._is_resumed = self._by_line = bool(state)
+        self._ordinal: int = state["ordinal"] if state else 0
+        self._parent_session: str | None = state["parent_session"] if state else None
         self._facts: dict[str | None, FactsGatherer] = defaultdict(FactsGatherer)
-        self._parent_session: str | None = None
+        for agent_id, facts in state["facts"] if state else ():
+            self._facts[agent_id] = FactsGatherer.from_state(facts)
+        self._session = self._facts[None]
+        self.last_uuid: str = state["last"] if state else ""
+        """The uuid of the last record, empty before the first."""
+        self._at: object = None
+        self._at_ms: int | None = None
+        self.begin(state["own"] if state else {})
 
     # ------------------------------------------------------------ what a format says
+
+    def begin(self, own: Mapping[str, Any]) -> None:
+        """Set up what the format keeps in mind: what `memory` gave at an earlier reading, else nothing."""
+
+    def memory(self) -> dict[str, Any]:
+        """What the format keeps in mind, as a small JSON value."""
+        return {}
 
     def entries(self, raw: Json, body: bytes | None) -> Iterable[Entry]:
         """What one entry of the file means. `body` are its bytes where it is a line."""
         raise NotImplementedError
 
+    def closing(self) -> Iterable[Entry]:
+        """What is known only at the end of a file that is read whole."""
+        return ()
+
     def header(self, value: Json) -> Iterable[Entry]:
         """What stands beside the entries; to be kept, and looked at for facts of the session."""
         return (Entry(HEADER, value),) if value else ()
-
-    def closing(self) -> Iterable[Entry]:
-        """What is known only at the end of the file."""
-        return ()
 
     # ------------------------------------------------------------ Reader
 
@@ -121,11 +102,11 @@ class TranslatedReader:
     @property
     def session(self) -> FactsGatherer:
         """The facts of the session itself, to be filled in by the format."""
-        return self._facts[None]
+        return self._session
 
     def facts(self, agent_id: str | None = None) -> SessionFacts:
         """What is known of the session, or of one of its sub-agents."""
-        own = self.session.facts()
+        own = self._session.facts()
         if agent_id is None:
             return replace(own, parent_session_id=self._parent_session)
         child = self._facts[agent_id].facts(agent_id)
@@ -133,28 +114,45 @@ class TranslatedReader:
             child, parent_session_id=own.session_id, cwd=child.cwd or own.cwd, model=child.model or own.model
         )
 
+    def goes_on(self, first: Line) -> bool:
+        """Is the file one entry a line, by its first one? Then another reader may go on behind any of them."""
+        if not self._by_line and not self.is_whole:
+            value = whole_object(first.data)
+            self._by_line = value is not None and self.entries_of(value) is None
+        return self._by_line
+
     def state(self) -> dict[str, Any]:
-        """Nothing to go on from: the file is read whole."""
-        return {}
+        """A small JSON value from which another reader of the same lines goes on; nothing for a value."""
+        if not self._by_line:
+            return {}
+        return {
+            "ordinal": self._ordinal,
+            "last": self.last_uuid,
+            "parent_session": self._parent_session,
+            "facts": [[agent_id, facts.state()] for agent_id, facts in self._facts.items()],
+            "own": self.memory(),
+        }
 
     def read(self, lines: Iterable[Line]) -> Iterator[Parsed]:
-        """The records of the file, in its order."""
+        """The records of these lines, in their order."""
         rest = iter(lines)
         first = next(rest, None)
         if first is None:
             return
-        value = whole_object(first.data)
-        if value is not None:
-            second = next(rest, None)
-            if self.entries_of(value) is None or second is not None:
-                yield from self._read_lines(chain([first], [second] if second else [], rest))
-            else:
-                yield from self._read_value(_cleaned(value, [first]))
-        elif _begins_value(first):
-            lines = [first, *rest]
-            yield from self._read_value(_cleaned(_document(lines), lines))
-        else:
+        if self._by_line:
             yield from self._read_lines(chain([first], rest))
+            return
+        if first.data[:1] == b"[" or (value := whole_object(first.data)) is None:
+            if begins_value(first):
+                yield from self._read_value(document([first, *rest]))
+            else:
+                yield from self._read_lines(chain([first], rest))
+        else:
+            second = next(rest, None)
+            if second is None and self.entries_of(value) is not None:
+                yield from self._read_value(cleaned(value, [first]))
+            else:
+                yield from self._read_lines(chain([first], [second] if second else [], rest))
         for entry in self.closing():
             yield self._record(entry, self._ordinal)
 
@@ -166,22 +164,11 @@ class TranslatedReader:
     # ------------------------------------------------------------ the file
 
     def _read_lines(self, lines: Iterable[Line]) -> Iterator[Parsed]:
-        for line in lines:
-            parsed = parse_line(line)
-            for problem in parsed.problems:
-                self._report.add_problem(problem)
-            self._report.glued += len(parsed.objects) > 1
-            for raw, body in parsed.objects:
-                if self.entries_of(raw) is not None:
-                    raise CallerError(
-                        "several_conversations",
-                        "Each line of this file is a conversation of its own.",
-                        "Import them one by one, each as its own session.",
-                    )
-                # The bytes keep an escaped half of a pair; no value that is used further may hold it.
-                own = clean(raw) if _SURROGATE.search(body) else raw
-                for entry in self.entries(own, body):
-                    yield self._record(entry, line.number)
+        for raw, body, number in objects_of(lines, self._report):
+            if self.lists and self.entries_of(raw) is not None:
+                raise several_conversations()
+            for entry in self.entries(raw, body):
+                yield self._record(entry, number)
 
     def _read_value(self, value: object) -> Iterator[Parsed]:
         entries: object = value
@@ -205,59 +192,48 @@ class TranslatedReader:
 
     def _record(self, entry: Entry, place: int) -> Parsed:
         self._ordinal += 1
-        body = entry.body if entry.body is not None else canonical(entry.raw)
-        message = entry.message
-        is_boundary = entry.compaction is not None
-        record = Record(
-            uuid=uuid_of(entry.uuid) or derived_uuid(self._source, self._ordinal, body),
-            type="system" if is_boundary else message.role if message else entry.kind or UNKNOWN,
-            body=body,
-            raw={**entry.raw, "compactMetadata": entry.compaction} if is_boundary else entry.raw,
-            message=message,
-            parent_uuid=MessageUuid(entry.parent) if entry.parent else None,
-            is_root=entry.is_root,
-            at_ms=parse_time(entry.at),
-            subtype=entry.subtype,
-            is_meta=entry.is_meta,
-            is_summary=entry.is_summary,
-            agent_id=entry.agent_id,
-        )
-        self._count(entry, record, place)
-        return Parsed(record, entry.agent_id, place)
-
-    def _count(self, entry: Entry, record: Record, place: int) -> None:
-        report = self._report
-        report.records += 1
-        report.types[entry.kind or UNKNOWN] += 1
+        record = self._make(entry)
+        self.last_uuid = record.uuid
+        message, agent_id, report = record.message, entry.agent_id, self._report
+        report.count(entry.kind or UNKNOWN)
         for name in entry.unknown:
-            report.unknown_types[name] += 1
-        if entry.agent_id is not None:
-            report.sub_agents[entry.agent_id] += 1
-        if record.type in MESSAGE_TYPES and record.is_message:
-            report.messages += 1
-            self._pairs.look(record, place)
+            report.note_unknown(name, place)
+        if agent_id is not None:
+            report.sub_agents[agent_id] += 1
         # The facts of an envelope are told by each format itself.
-        self._facts[entry.agent_id].look({}, record)
+        facts = self._session if agent_id is None else self._facts[agent_id]
+        facts.look_at_time(record.at_ms)
+        if message is not None:
+            if record.type in MESSAGE_TYPES and message.role in MESSAGE_TYPES:
+                report.messages += 1
+                self._pairs.look(record, place, known_call=self._is_resumed)
+            facts.look_at_message(record, message)
+        return Parsed(record, agent_id, place)
 
-
-def _begins_value(line: Line) -> bool:
-    """Does a line begin a JSON value of several lines, or hold a whole list?"""
-    text = line.data.strip()
-    return text[:1] == b"[" or text in (b"{", b"{}") or (text[:1] == b"{" and text[-1:] in b",{[")
-
-
-def _cleaned(value: Any, lines: list[Line]) -> Any:  # noqa: ANN401 - any JSON value
-    """The value without escaped halves of pairs, which hardly any file has: to look for them costs less."""
-    return clean(value) if any(_SURROGATE.search(line.data) for line in lines) else value
-
-
-def _document(lines: list[Line]) -> object:
-    try:
-        return loads(b"\n".join(line.data for line in lines).decode())
-    except (ValueError, RecursionError) as error:
-        at = lines[0].number - 1 + getattr(error, "lineno", 1)
-        raise CallerError(
-            "not_json",
-            f"The file is not valid JSON (near line {at}).",
-            "Check that it is complete: it may have been cut while it was written.",
-        ) from None
+    def _make(self, entry: Entry) -> Record:
+        """The record of an entry. Its values by place, for every entry of every import comes here."""
+        raw, message, uuid, at = entry.raw, entry.message, entry.uuid, entry.at
+        body = canonical(raw) if entry.body is None else entry.body
+        if not uuid or len(uuid) > UUID_CHARS:
+            uuid = derived_uuid(self._session.session_id or self._source, self._ordinal, body)
+        kind = entry.kind or UNKNOWN if message is None else message.role
+        if entry.compaction is not None:
+            kind, raw = "system", {**raw, "compactMetadata": entry.compaction}
+        if at is not self._at:
+            # The records of one entry have one time.
+            self._at, self._at_ms = at, parse_time(at)
+        return Record(
+            MessageUuid(uuid),
+            kind,
+            body,
+            raw,
+            message,
+            MessageUuid(entry.parent) if entry.parent else None,
+            entry.is_root,
+            self._at_ms,
+            0,
+            entry.subtype,
+            entry.is_meta,
+            entry.is_summary,
+            entry.agent_id,
+        )

@@ -1,0 +1,68 @@
+"""The JSON objects of a transcript: those of its lines, or the one value that it is as a whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from mcp_compact.errors import CallerError
+from mcp_compact.messages.codec import clean
+from mcp_compact.transcripts.lines import Json, Line, loads, parse_line, whole_object
+from mcp_compact.transcripts.report import ImportReport
+
+SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+"""An escaped half of a pair, or a whole pair: what may need cleaning."""
+
+
+def objects_of(lines: Iterable[Line], report: ImportReport) -> Iterator[tuple[Json, bytes, int]]:
+    """The objects of these lines, each with its own bytes and its line; what cannot be read is reported.
+
+    The bytes keep an escaped half of a pair, the value does not: none that is used further may hold it.
+    """
+    for line in lines:
+        data = line.data
+        value = whole_object(data)
+        if value is not None:
+            yield (clean(value) if SURROGATE.search(data) else value), data, line.number
+            continue
+        parsed = parse_line(line)
+        for problem in parsed.problems:
+            report.add_problem(problem)
+        report.glued += len(parsed.objects) > 1
+        for value, body in parsed.objects:
+            yield (clean(value) if SURROGATE.search(body) else value), body, line.number
+
+
+def begins_value(line: Line) -> bool:
+    """Does a line begin a JSON value of several lines, or hold a whole list?"""
+    text = line.data.strip()
+    return text[:1] == b"[" or text in (b"{", b"{}") or (text[:1] == b"{" and text[-1:] in b",{[")
+
+
+def document(lines: list[Line]) -> Any:  # noqa: ANN401 - any JSON value
+    """The one value over all lines, clean. Raises CallerError `not_json`."""
+    try:
+        value = loads(b"\n".join(line.data for line in lines).decode())
+    except (ValueError, RecursionError) as error:
+        at = lines[0].number - 1 + getattr(error, "lineno", 1)
+        raise CallerError(
+            "not_json",
+            f"The file is not valid JSON (near line {at}).",
+            "Check that it is complete: it may have been cut while it was written.",
+        ) from None
+    return cleaned(value, lines)
+
+
+def cleaned(value: Any, lines: Iterable[Line]) -> Any:  # noqa: ANN401 - any JSON value
+    """The value without escaped halves of pairs, which hardly any file has: to look for them costs less."""
+    return clean(value) if any(SURROGATE.search(line.data) for line in lines) else value
+
+
+def several_conversations() -> CallerError:
+    """The refusal of a file whose lines are conversations."""
+    return CallerError(
+        "several_conversations",
+        "Each line of this file is a conversation of its own.",
+        "Import them one by one, each as its own session.",
+    )
