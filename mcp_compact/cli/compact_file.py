@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     path = None if arguments.file == STDIN else readable_file(arguments.file)
     try:
         result = compact_transcript(
-            _chunks(path, settings.max_file_bytes),
+            chunks_of(path, settings.max_file_bytes),
             output=arguments.format or "",
             target_tokens=arguments.target,
             context_window=settings.context_window,
@@ -51,7 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 2 if any(item.reason == "no_room" for item in result.report.declined) else 1
 
 
-def _chunks(path: Path | None, most_bytes: int) -> Iterator[bytes]:
+def chunks_of(path: Path | None, most_bytes: int) -> Iterator[bytes]:
+    """A file's bytes, or those of stdin. Raises CallerError `file_too_large`."""
     if path is None:
         yield from _limited(sys.stdin.buffer, most_bytes)
         return

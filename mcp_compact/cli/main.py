@@ -24,6 +24,8 @@ MANIFESTS = (
 """The clients of cli/manifest_clients.py by name, which the parser needs and must not load more for."""
 WRITTEN = ("anthropic", "openai", "responses", "gemini", "claude-code", "codex")
 """The formats of transcripts/outs.py by name, for the same reason."""
+PROVIDERS = ("anthropic", "openai-chat", "openai-responses", "gemini")
+"""Those of transcripts/validity/providers.py."""
 Subparsers = argparse._SubParsersAction  # noqa: SLF001 (argparse gives its type no public name)
 TOKENS_HELP = "tokens that the result may have"
 JSON_HELP = "answer as one JSON object on stdout"
@@ -110,7 +112,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     for add in (
         *(_demo, _compact, _serve, _import, _status, _sessions, _search, _memory, _undo, _resume, _handoff),
-        *(_now, _watch, _rules, _report, _forget, _export, _backup, _restore),
+        *(_now, _watch, _rules, _report, _forget, _export, _validate, _backup, _restore),
         *(_install, _uninstall, _manifest, _hook, _statusline, _token, _config, _doctor),
     ):
         add(commands)
@@ -364,13 +366,34 @@ def _forget(commands: Subparsers[argparse.ArgumentParser]) -> None:
 
 
 def _export(commands: Subparsers[argparse.ArgumentParser]) -> None:
-    parser = _command(commands, "export", "export:run", "write a session to a file, for another archive")
+    text = "write a session as messages that a provider or a client takes, or byte for byte for another archive"
+    parser = _command(commands, "export", "export:run", text)
     parser.add_argument("session", nargs="?", default="", metavar="SESSION", help=SESSION_HELP)
-    parser.add_argument("--all", action="store_true", help="every session of the archive")
-    form = parser.add_mutually_exclusive_group(required=True)
+    parser.add_argument(
+        "--all", action="store_true", help="everything that was said, not its context alone; with --raw: every session"
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument(
+        "--format", choices=WRITTEN, default="", metavar="F", help=f"{', '.join(WRITTEN)} (default: anthropic)"
+    )
     form.add_argument("--raw", action="store_true", help="byte for byte, with all that was made of it, unmasked")
+    parser.add_argument("--request", action="store_true", help="as a request: the system prompt beside the messages")
     parser.add_argument("-o", "--output", metavar="OUT", help="where it goes (default: stdout)")
     _json(parser)
+
+
+def _validate(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    text = "say what a provider would refuse in a list of messages, and where; or repair it"
+    parser = _command(commands, "validate", "validate:run", text)
+    parser.add_argument("file", metavar="FILE", help="a list of messages, a request, or a message a line; - for stdin")
+    parser.add_argument(
+        "--provider", choices=PROVIDERS, default="", metavar="P", help=f"{', '.join(PROVIDERS)} (default: as it looks)"
+    )
+    parser.add_argument("--repair", action="store_true", help="write a list that is accepted, and tell each change")
+    parser.add_argument("-o", "--output", metavar="OUT", help="where the repaired list goes (default: stdout)")
+    parser.add_argument(
+        "--json", action="store_true", help="the report as one JSON object on stdout; a repaired list only to OUT"
+    )
 
 
 def _backup(commands: Subparsers[argparse.ArgumentParser]) -> None:

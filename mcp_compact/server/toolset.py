@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mcp_compact.server.context_tools import CONTEXT_TOOLS
+from mcp_compact.server.exchange_tools import EXCHANGE_TOOLS
 from mcp_compact.server.feeding_tools import FEEDING_TOOLS
 from mcp_compact.server.memory_tools import ARCHIVE_TOOLS, MEMORY_TOOLS
 from mcp_compact.server.pin_tools import PIN_TOOLS
@@ -16,6 +17,7 @@ TOOLS: tuple[ToolFacts, ...] = (
     *PIN_TOOLS,
     *ARCHIVE_TOOLS,
     *SESSION_TOOLS,
+    *EXCHANGE_TOOLS,
 )
 
 

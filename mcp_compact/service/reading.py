@@ -71,7 +71,7 @@ async def messages_page(
     row = await deps.row(key)
     live, version = await load_live(deps, key)
     around = Surroundings(session_id=key.session_id)
-    start = _position(cursor, version)
+    start = place_in(cursor, version)
 
     def work() -> tuple[list[Mapping[str, Any]], int | None, list[str]]:
         turns, warnings = _turns(live, around, close_open_calls=close_open_calls)
@@ -102,7 +102,8 @@ async def live_messages(deps: Deps, key: SessionKey) -> list[dict[str, Any]]:
     return written("anthropic", turns, live)
 
 
-def _position(cursor: str, version: str) -> int:
+def place_in(cursor: str, version: str) -> int:
+    """Where a page begins. Raises CallerError `bad_cursor`, and `context_changed` for one of another version."""
     if not cursor:
         return 0
     made_for, _, at = cursor.rpartition(":")

@@ -16,6 +16,7 @@ from mcp_compact.service import (
     auditing,
     clearing,
     compacting,
+    exporting,
     extracting,
     importing,
     memory,
@@ -26,9 +27,11 @@ from mcp_compact.service import (
     snipping,
     status,
     summaries,
+    validating,
 )
 from mcp_compact.service import sessions as whole
 from mcp_compact.service.deps import Deps, session_key
+from mcp_compact.service.exporting import Exported, ExportPage
 from mcp_compact.service.jobs import CompactCall
 from mcp_compact.service.pins import PinResult
 from mcp_compact.service.prepare import Progress
@@ -57,6 +60,7 @@ from mcp_compact.service.session_results import (
     SnipResult,
 )
 from mcp_compact.service.transcript import TranscriptTail, transcript_tail
+from mcp_compact.service.validating import Validation
 
 LOCAL = "local"
 
@@ -190,6 +194,31 @@ class Service:
     async def transcript(self, session_id: str) -> TranscriptTail:
         """The newest messages of the archive, masked."""
         return await transcript_tail(self.deps, session_key(self.namespace, session_id))
+
+    async def export(self, session_id: str, format_name: str, *, whole: bool = False) -> Exported:
+        """The live context, or everything that was said, as a provider or a client takes it; keys masked."""
+        key = session_key(self.namespace, session_id)
+        return await exporting.export(self.deps, key, format_name, whole=whole)
+
+    async def export_page(
+        self, session_id: str, format_name: str, *, whole: bool = False, cursor: str = ""
+    ) -> ExportPage:
+        """One page of an export."""
+        key = session_key(self.namespace, session_id)
+        return await exporting.export_page(self.deps, key, format_name, whole=whole, cursor=cursor)
+
+    async def validate(
+        self, messages: Sequence[Any] | dict[str, Any], provider: str = "", *, repair: bool = False, cursor: str = ""
+    ) -> Validation:
+        """What a provider would refuse in a list, and one that it takes."""
+        return await validating.validate(self.deps, messages, provider, repair=repair, cursor=cursor)
+
+    async def validate_context(
+        self, session_id: str, provider: str = "", *, repair: bool = False, cursor: str = ""
+    ) -> Validation:
+        """The same for the live context of a session."""
+        key = session_key(self.namespace, session_id)
+        return await validating.validate_context(self.deps, key, provider, repair=repair, cursor=cursor)
 
     async def undo(self, session_id: str) -> UndoResult:
         """Take back the last compaction."""

@@ -19,6 +19,8 @@ from mcp_compact.transcripts.facts import SessionFacts, facts_of
 from mcp_compact.transcripts.gemini_out import to_contents
 from mcp_compact.transcripts.openai_chat_out import to_chat
 from mcp_compact.transcripts.responses_out import to_items
+from mcp_compact.transcripts.validity.providers import ANTHROPIC, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES, repaired
+from mcp_compact.transcripts.validity.rules import Change
 
 Json: TypeAlias = dict[str, Any]
 
@@ -74,7 +76,6 @@ def _codex(turns: Sequence[Turn], origin: Origin) -> list[Json]:
     return list(session_items(turns, facts, named, at_ms, records=origin.records, beside=origin.beside))
 
 
-ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, GEMINI = "anthropic", "openai-chat", "openai-responses", "gemini"
 OUTS: Mapping[str, Out] = {
     out.name: out
     for out in (
@@ -98,6 +99,24 @@ def out_of(name: str) -> Out:
 def origin_of(live: LiveContext, beside: Beside = NOTHING) -> Origin:
     """The origin of the turns of a live context."""
     return Origin({record.uuid: record for record in live.all}, facts_of(live.all), beside=beside)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Turns in a format, by the rules of whoever takes it, and what was changed for that."""
+
+    messages: list[Json]
+    changes: tuple[Change, ...] = ()
+
+
+def finished(name: str, turns: Sequence[Turn], origin: Origin) -> Written:
+    """Valid turns in an output format, and mended by the rules of its provider. Raises CallerError `unknown_format`."""
+    out = out_of(name)
+    messages = out.encode(turns, origin)
+    if not out.provider:
+        return Written(messages)
+    done = repaired(out.provider, messages)
+    return Written(done.messages, done.changes)
 
 
 def written(name: str, turns: Sequence[Turn], live: LiveContext, beside: Beside = NOTHING) -> list[Json]:
