@@ -76,17 +76,17 @@ def entry_of_row(row: Narrow, weight: Weight) -> Entry:
 
 def record_of_row(row: tuple[Any, ...]) -> Record:
     """The record as it was appended, its message read from its body; one whose bytes are damaged reads as empty."""
-    return _record(row if _is_sound(row) else (*row[:2], b"", None, *row[4:]))
+    return _record(row if is_sound(row) else (*row[:2], b"", None, *row[4:]))
 
 
 def checked_record(row: tuple[Any, ...]) -> Record:
     """The same, for who needs what the record says. Raises DamagedBodyError."""
-    if not _is_sound(row):
+    if not is_sound(row):
         raise DamagedBodyError(row[-1], row[9], row[0])
     return _record(row)
 
 
-def _is_sound(row: tuple[Any, ...]) -> bool:
+def is_sound(row: tuple[Any, ...]) -> bool:
     """Are the bytes those that were stored, and can the message beside them be read?"""
     data, message = row[2], row[3]
     return data is not None and body_hash(data) == row[-2] and (message is None or bool(parsed(message)))

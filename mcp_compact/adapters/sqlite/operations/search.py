@@ -10,11 +10,12 @@ from typing import Any
 
 from mcp_compact.adapters.sqlite.connection import reading
 from mcp_compact.adapters.sqlite.operations import search_filters
-from mcp_compact.adapters.sqlite.operations.encoding import safe_id
+from mcp_compact.adapters.sqlite.operations.encoding import ids_of, safe_id
 from mcp_compact.adapters.sqlite.operations.indexing import catch_up
-from mcp_compact.adapters.sqlite.operations.rows import WHOLE, record_of_row
+from mcp_compact.adapters.sqlite.operations.rows import WHOLE, inner_message, is_sound, parsed, record_of_row
 from mcp_compact.adapters.sqlite.operations.search_hits import Match, hits_of
-from mcp_compact.adapters.sqlite.operations.searchable import Query, query_of, readable
+from mcp_compact.adapters.sqlite.operations.searchable import Query, query_of, readable, readable_content
+from mcp_compact.messages.blocks import ToolUseBlock, parse_content
 from mcp_compact.messages.codec import well_formed
 from mcp_compact.ports.store import Found, SearchQuery
 
@@ -25,7 +26,7 @@ RANKED = 1_000
 """Where the best come first, so many newest messages that hold the words are compared."""
 _MAX_ID = (1 << 63) - 1
 # S608: the columns are this package's own. `{more}` are further conditions, ours too.
-_COLUMNS = f"SELECT r.id, s.session_id, s.id, {WHOLE}"
+_COLUMNS = f"SELECT r.id, s.session_id, s.id, r.calls, r.results, {WHOLE}"
 _OURS = (
     "s.namespace = :namespace AND s.session_id = coalesce(:session_id, s.session_id) AND s.cwd = coalesce(:cwd, s.cwd)"
 )
@@ -35,7 +36,7 @@ _READ = (
 )
 # Ids grow with seq: what is older than the newest record that is indexed already is not looked at.
 _READ_SESSION = (
-    f"{_COLUMNS} FROM session s CROSS JOIN record r ON r.session = s.id JOIN body b ON b.id = r.body_id "
+    f"{_COLUMNS} FROM session s CROSS JOIN record r ON r.session = s.id JOIN body b ON b.id = r.body_id "  # noqa: S608
     "WHERE s.id = :session AND r.seq > coalesce((SELECT o.seq FROM record o WHERE o.session = :session "
     "AND o.id <= :after ORDER BY o.seq DESC LIMIT 1), 0) AND r.id < :before{more} ORDER BY r.seq DESC"
 )
@@ -70,19 +71,52 @@ class _Search:
     def look(self, rows: Iterator[tuple[Any, ...]]) -> None:
         """Look into rows until enough is found, or time is over."""
         for row in rows:
-            record = record_of_row(row[3:])
-            text = readable(record)
+            text, content = _text_of(row[5:])
             at = self.query.find(text)
             if at is not None and len(self.matches) == self.limit:
                 self.more = True
                 return
             if at is not None:
                 score = self.query.count(text) if self.counts else 0
-                self.matches.append(Match(row[0], row[1], row[2], record, text, at, score))
+                self.matches.append(_match(row, content, text, at, score))
                 self.last_id = row[0]
             if time.monotonic() > self.deadline:
                 self.complete, self.last_id = False, row[0]
                 return
+
+
+def _text_of(row: tuple[Any, ...]) -> tuple[str, object]:
+    """What can be read of a row of `WHOLE`, and the content of its message."""
+    if not is_sound(row):
+        return "", None
+    raw = parsed(row[2] if row[3] is None else row[3])
+    content = inner_message(raw).get("content") if row[4] is not None else None
+    text = readable_content(content)
+    return readable(record_of_row(row)) if text is None else text, content
+
+
+def _match(row: tuple[Any, ...], content: object, text: str, at: int, score: int) -> Match:
+    calls, results, kind, role, at_ms, seq = row[3], row[4], row[6], row[9], row[13], row[14]
+    return Match(
+        row_id=row[0],
+        session_id=row[1],
+        session=row[2],
+        uuid=row[5],
+        seq=seq,
+        role=role or "",
+        type=kind,
+        at_ms=at_ms,
+        call=_first_call(content) if calls else "",
+        result=ids_of(results)[0] if results else "",
+        text=text,
+        at=at,
+        score=score,
+    )
+
+
+def _first_call(content: object) -> str:
+    blocks = parse_content(content)
+    return next((block.name for block in blocks if isinstance(block, ToolUseBlock)), "")
 
 
 def search(conn: sqlite3.Connection, namespace: str, query: SearchQuery) -> Found:
@@ -133,7 +167,7 @@ def _look_everywhere(work: _Search, namespace: str, query: SearchQuery) -> int:
     if query.session_id is not None:
         session, oldest, newest = conn.execute(_SPAN, given).fetchone()
         if session is None:
-            return before
+            return int(before)
     more, upper = search_filters.narrowing(query), min(before, newest + 1)
     if upper > indexed + 1:
         sql = _READ if query.session_id is None else _READ_SESSION
@@ -144,4 +178,4 @@ def _look_everywhere(work: _Search, namespace: str, query: SearchQuery) -> int:
         work.deadline = time.monotonic() + READ_SECONDS
         bounds = {"expression": expression, "oldest": oldest - 1, "before": upper}
         work.look(conn.execute(_INDEXED.format(more=more), {**given, **bounds}))
-    return before
+    return int(before)

@@ -8,7 +8,7 @@ by character, and their words may stand anywhere.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mcp_compact.messages.blocks import (
@@ -51,8 +51,40 @@ _KNOWN = re.compile(
 
 def readable(record: Record) -> str:
     """Everything of a record that can be read: text, thinking, calls with their inputs, results."""
-    parts = _of_blocks(record.blocks) if record.message is not None else _flat(_without_envelope(record.raw))
-    return well_formed("\n".join(part for part in parts if part and not _is_opaque(part)))
+    return _joined(_of_blocks(record.blocks) if record.message is not None else _flat(_without_envelope(record.raw)))
+
+
+def readable_content(content: object) -> str | None:
+    """`readable` of a message by its content as JSON, where that is of a few plain kinds; None where it is not."""
+    parts: list[str] = []
+    return _joined(parts) if _take_plain(content, parts) else None
+
+
+def _take_plain(content: object, parts: list[str]) -> bool:
+    if isinstance(content, str):
+        parts.append(content)
+        return True
+    return isinstance(content, list) and all(isinstance(item, dict) and _take_block(item, parts) for item in content)
+
+
+def _take_block(item: dict[str, object], parts: list[str]) -> bool:
+    match item.get("type"):
+        case "text":
+            said = item.get("text")
+            parts.append(said if isinstance(said, str) else "")
+            return isinstance(said, str)
+        case "tool_use" if item.get("id"):
+            name = item.get("name")
+            parts.append(name if isinstance(name, str) else "")
+            parts.extend(_flat(item.get("input")))
+            return True
+        case "tool_result" if item.get("tool_use_id"):
+            return _take_plain(item.get("content"), parts)
+    return False
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return well_formed("\n".join([part for part in parts if part and not _is_opaque(part)]))
 
 
 def _of_blocks(blocks: Sequence[Block]) -> Iterator[str]:
@@ -171,8 +203,9 @@ def masked_snippet(text: str, at: int) -> str:
     if text.find("PRIVATE KEY", start, end) < 0:
         # All other keys are single words, and what tells of them stands near.
         start, end = _blank_before(text, at - SNIPPET_CHARS, start), _blank_behind(text, at + SNIPPET_CHARS, end)
-    near = masked(text[start:end])
-    return snippet(near, min(len(near), len(masked(text[start:at]))))
+    near = text[start:end]
+    shown = masked(near)
+    return snippet(shown, at - start if shown == near else min(len(shown), len(masked(text[start:at]))))
 
 
 def _blank_before(text: str, at: int, least: int) -> int:
