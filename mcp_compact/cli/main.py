@@ -112,7 +112,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     for add in (
         *(_demo, _compact, _serve, _import, _status, _sessions, _search, _memory, _undo, _resume, _handoff),
-        *(_now, _watch, _rules, _report, _forget, _export, _validate, _backup, _restore),
+        *(_now, _watch, _rules, _report, _forget, _export, _validate, _backup, _restore, _rescue),
         *(_install, _uninstall, _manifest, _hook, _statusline, _token, _config, _doctor),
     ):
         add(commands)
@@ -290,6 +290,7 @@ def _hook(commands: Subparsers[argparse.ArgumentParser]) -> None:
     text = "answer a hook of a coding agent, which starts this with JSON on stdin"
     parser = _command(commands, "hook", "hook:run", text)
     parser.add_argument("event", nargs="?", default="", metavar="EVENT", help="for clients that do not say it in JSON")
+    parser.add_argument("--client", default="claude-code", metavar="NAME", help="which client starts it")
 
 
 def _statusline(commands: Subparsers[argparse.ArgumentParser]) -> None:
@@ -297,7 +298,7 @@ def _statusline(commands: Subparsers[argparse.ArgumentParser]) -> None:
 
 
 def _client(parser: argparse.ArgumentParser) -> None:
-    names = ("claude-code", "codex", "gemini-cli", "opencode")
+    names = ("claude-code", "codex", "gemini-cli", "opencode", "pi")
     parser.add_argument("client", choices=names, metavar="CLIENT", help=", ".join(names))
     parser.add_argument("--dry-run", action="store_true", help="show what would change, change nothing")
     _json(parser)
@@ -406,6 +407,13 @@ def _restore(commands: Subparsers[argparse.ArgumentParser]) -> None:
     text = "make the archive what a backup is; what it was is kept beside it"
     parser = _command(commands, "restore", "backup:run_restore", text)
     parser.add_argument("file", metavar="FILE", help="what `backup` wrote")
+    _json(parser)
+
+
+def _rescue(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    parser = _command(commands, "rescue", "rescue:run", "save what can be read of a damaged archive into a new file")
+    parser.add_argument("file", nargs="?", default="", metavar="FILE", help="the damaged file (default: the archive)")
+    parser.add_argument("-o", "--output", metavar="NEW", help="the new file (default: a name beside it)")
     _json(parser)
 
 

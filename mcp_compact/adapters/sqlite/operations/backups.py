@@ -44,11 +44,11 @@ def back_up(conn: sqlite3.Connection, archive: Path, target: Path, progress: Pro
     (`output_refused`, `backup_exists`), ServerError.
     """
     _refuse_target(archive, target)
-    with _part_of(target) as part:
+    with part_of(target) as part:
         progress(0, 0, "copying")
         _copy(conn, part)
         done = examine(part, progress)
-        _put(part, target)
+        put(part, target)
     _note(archive, target)
     return done
 
@@ -70,7 +70,7 @@ def _refuse_target(archive: Path, target: Path) -> None:
 
 
 @contextmanager
-def _part_of(target: Path) -> Iterator[Path]:
+def part_of(target: Path) -> Iterator[Path]:
     """A file beside the target for its owner alone, gone afterwards unless it was moved."""
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
@@ -96,7 +96,7 @@ def _copy(conn: sqlite3.Connection, part: Path) -> None:
         raise refused(error, f"Copying into {part.parent}") from error
 
 
-def _put(part: Path, target: Path) -> None:
+def put(part: Path, target: Path) -> None:
     """Move a whole file into place, on the disk before it is said to be there."""
     with part.open("rb") as stream:
         os.fsync(stream.fileno())
@@ -126,11 +126,11 @@ def put_back(archive: Path, backup: Path, kept: Path, progress: Progress) -> tup
         raise CallerError("same_file", "That is the archive itself.", "Name a file that `backup` wrote.")
     found = examine(backup, progress)
     archive.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _part_of(archive) as part:
+    with part_of(archive) as part:
         progress(0, 0, "copying")
         _stage(backup, part)
         if not archive.exists() or not archive.stat().st_size:
-            _put(part, archive)
+            put(part, archive)
             return found, False
         try:
             _replace(archive, part, kept)
@@ -169,9 +169,9 @@ def _replace(archive: Path, part: Path, kept: Path) -> None:
             raise CallerError("foreign_database", f"{archive} is a database of another program.",
                               "Let MCP_COMPACT_DB name another file.")  # fmt: skip
         old.execute("PRAGMA synchronous=FULL")
-        with _part_of(kept) as copy:
+        with part_of(kept) as copy:
             _copy(old, copy)
-            _put(copy, kept)
+            put(copy, kept)
         with closing(sqlite3.connect(part, isolation_level=None)) as new:
             new.backup(old, pages=-1)
 
@@ -185,7 +185,7 @@ def _move_aside(archive: Path, part: Path, kept: Path) -> None:
         if beside.exists():
             beside.replace(kept.with_name(kept.name + suffix))
     archive.replace(kept)
-    _put(part, archive)
+    put(part, archive)
 
 
 def _is_open(path: Path) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from mcp_compact.adapters.sqlite.connection import failing_clearly, reading, writing
 from mcp_compact.adapters.sqlite.failures import DamagedBodyError
 from mcp_compact.adapters.sqlite.operations.checks import MAX_FINDINGS
+from mcp_compact.adapters.sqlite.operations.encoding import MAX_INT
 from mcp_compact.adapters.sqlite.operations.live import recount
 from mcp_compact.adapters.sqlite.operations.originals import live
 from mcp_compact.adapters.sqlite.operations.state import COLUMNS, Session
@@ -138,40 +139,45 @@ def _index(conn: sqlite3.Connection, found: Depths) -> None:
 
 def _bodies(conn: sqlite3.Connection, found: Depths, progress: Progress) -> None:
     newest = int(conn.execute("SELECT last_record FROM archive").fetchone()[0])
-    reached = 0
-    while reached < newest:
+    following: int | None = 0
+    while following is not None:
+        reached = following
         progress(reached, newest, "messages")
-        upper = reached + BODIES_AT_ONCE
         try:
-            found.wrong_bodies += _wrong(conn, found, reached, upper)
+            following = _wrong(conn, found, reached, BODIES_AT_ONCE)
         except sqlite3.DatabaseError:
             # A page of them cannot be read: record by record, so that each is named.
+            upper = reached + BODIES_AT_ONCE
             for at in range(reached, min(upper, newest)):
                 found.wrong_bodies += _wrong_one(conn, found, at)
-        reached = upper
+            following = upper if upper < newest else None
 
 
-def _wrong(conn: sqlite3.Connection, found: Depths, after: int, up_to: int) -> list[tuple[SessionKey, int, str]]:
+def _wrong(conn: sqlite3.Connection, found: Depths, after: int, limit: int, up_to: int = MAX_INT) -> int | None:
+    """Look at records by their numbers, so many at most; the last one's number, None where there are no more."""
     rows = conn.execute(
-        "SELECT s.namespace, s.session_id, r.seq, r.uuid, r.body_hash, b.data FROM record r "
+        "SELECT r.id, s.namespace, s.session_id, r.seq, r.uuid, r.body_hash, b.data FROM record r "
         "JOIN session s ON s.id = r.session LEFT JOIN body b ON b.id = r.body_id "
-        "WHERE r.id > ? AND r.id <= ? ORDER BY r.id",
-        (after, up_to),
+        "WHERE r.id > ? AND r.id <= ? ORDER BY r.id LIMIT ?",
+        (after, up_to, limit),
     )
-    wrong, number = [], 0
-    for namespace, session_id, seq, uuid, digest, data in rows:
+    last, number, wrong = None, 0, []
+    for last, namespace, session_id, seq, uuid, digest, data in rows:  # noqa: B007 - the last one's number is the result
         number += 1
         if data is None or body_hash(data) != digest:
             wrong.append((SessionKey(namespace, session_id), seq, uuid))
     found.bodies += number
-    return wrong
+    found.wrong_bodies += wrong
+    return last
 
 
 def _wrong_one(conn: sqlite3.Connection, found: Depths, after: int) -> list[tuple[SessionKey, int, str]]:
     try:
-        return _wrong(conn, found, after, after + 1)
+        _wrong(conn, found, after, 1, after + 1)
     except sqlite3.DatabaseError:
         pass
+    else:
+        return []
     try:
         row = conn.execute(
             "SELECT s.namespace, s.session_id, r.seq, r.uuid FROM record r JOIN session s ON s.id = r.session "
