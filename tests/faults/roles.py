@@ -1,7 +1,7 @@
 """What the processes of the kill storm do until they are killed: write, compact and read one archive.
 
-Writers go every way there is: two through the library, one through a server over stdio, one as a client that writes
-its own transcript and starts hooks and the command line. What was acknowledged to them stands in their logs.
+Writers go every way there is: two through the library, one through a server over stdio, one as a client that writes its
+own transcript and starts hooks and the command line. What was acknowledged to them stands in their logs.
 
 A log is JSON, a line for what is about to be done and one for what was acknowledged. It is neither buffered nor
 synced: what a killed process wrote is there, as that needs no disk.
@@ -9,16 +9,20 @@ synced: what a killed process wrote is there, as that needs no disk.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
 import subprocess
 import sys
+import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mcp_compact import hook
+from mcp_compact.cli.main import main as command_line
 from mcp_compact.compaction.micro import MicroMode, MicroRequest
 from mcp_compact.compaction.snip import SnipRequest
 from mcp_compact.config import Settings, load_settings
@@ -179,26 +183,62 @@ def write_by_client(folder: Path, name: str, seed: str) -> None:
 
 
 def import_again(folder: Path, chance: random.Random) -> bool:
-    """Start a hook or the command line on the transcript; True where what it holds is stored."""
+    """Start a hook or the command line on the transcript; True where what it holds is stored.
+
+    Mostly forked, with everything loaded; now and then started anew, as a client does it.
+    """
     path = transcript_of(folder)
+    run = _started if chance.random() < 0.05 else _forked
     if chance.random() < 0.25:
-        done = _run(folder, ["-m", "mcp_compact", "import", str(path)], b"")
-        if done.returncode:
-            raise AssertionError(f"import ended with {done.returncode}: {done.stderr.decode()}")
+        run(folder, ["mcp_compact", "import", str(path)], b"")
         return True
     told = {"session_id": BY_CLIENT, "transcript_path": str(path), "cwd": str(folder), "hook_event_name": "Stop"}
-    done = _run(folder, ["-m", "mcp_compact.hook"], json.dumps(told).encode())
-    if done.returncode or done.stderr:
-        raise AssertionError(f"the hook ended with {done.returncode}: {done.stderr.decode()}")
+    run(folder, ["mcp_compact.hook"], json.dumps(told).encode())
     # A hook keeps silent to its client; what went wrong is kept for the doctor.
     return not (folder / "hook-notes.jsonl").exists()
 
 
-def _run(folder: Path, words: list[str], given: bytes) -> subprocess.CompletedProcess[bytes]:
+def _surroundings(folder: Path) -> dict[str, str]:
     own = {name: value for name, value in os.environ.items() if not name.startswith(("MCP_COMPACT_", "CLAUDE"))}
     own |= {"PYTHONPATH": str(ROOT), "HOME": str(folder), "CLAUDE_CONFIG_DIR": str(folder / "client")}
-    own |= {"MCP_COMPACT_DB": str(folder / "a.db")}
-    return subprocess.run([sys.executable, *words], input=given, capture_output=True, env=own, cwd=folder, check=False)
+    return own | {"MCP_COMPACT_DB": str(folder / "a.db")}
+
+
+def _started(folder: Path, words: list[str], given: bytes) -> None:
+    command = [sys.executable, "-m", *words]
+    done = subprocess.run(command, input=given, capture_output=True, env=_surroundings(folder), cwd=folder, check=False)
+    if done.returncode or (not done.stdout and "hook" not in words[0]):
+        raise AssertionError(f"{words} ended with {done.returncode}: {done.stderr.decode()}")
+
+
+def _forked(folder: Path, words: list[str], given: bytes) -> None:
+    reading, writing = os.pipe()
+    process = os.fork()
+    if process == 0:
+        os.close(writing)
+        _played(folder, words, reading)
+    os.close(reading)
+    os.write(writing, given)
+    os.close(writing)
+    if code := os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]):
+        raise AssertionError(f"{words} ended with {code}")
+
+
+def _played(folder: Path, words: list[str], given: int) -> None:
+    """Be the hook or the command line, and never return."""
+    code = 1
+    try:
+        os.dup2(given, 0)
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(_surroundings(folder))
+        sys.stdin, sys.stdout = os.fdopen(0), io.StringIO()
+        code = hook.main([]) if words[0].endswith("hook") else command_line(words[1:])
+    except BaseException:  # noqa: BLE001 - shown, and never goes on in the parent's place
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
 
 
 # ---------------------------------------------------------------- compacting and reading

@@ -14,14 +14,23 @@ import os
 import signal
 import sys
 import traceback
+from importlib import import_module
 from pathlib import Path
 
 import anyio
 
-from mcp_compact.server.toolset import TOOLS
 from mcp_compact.service.prepare import best_counter
 from mcp_compact.wiring import tokenizer
 from tests.faults.roles import BY_CLIENT, BY_SERVER, READERS, play, read_by_server, write_by_client, write_by_server
+
+LOADED = (
+    "mcp_compact.adapters.sqlite.store",
+    "mcp_compact.cli.importing",
+    "mcp_compact.hooking.working",
+    "mcp_compact.server.toolset",
+    "mcp_compact.service.offline",
+)
+"""What a server, a hook or a command loads when it is first needed: here it is loaded once for all of them."""
 
 
 def start(folder: Path, name: str, seed: str) -> int:
@@ -66,7 +75,8 @@ def kill(process: int) -> str:
 def serve(folder: Path) -> None:
     """Start and kill as the input says; at its end all that still run are killed."""
     best_counter(tokenizer())
-    assert TOOLS, "what a server loads with its first call is loaded here"
+    for module in LOADED:
+        import_module(module)
     running: set[int] = set()
     while line := sys.stdin.readline():
         match line.split():
