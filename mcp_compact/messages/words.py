@@ -22,7 +22,8 @@ _TAG = re.compile(r"<(/?)([a-zA-Z][\w\-]{0,60})[^<>]{0,200}>")
 _INJECTED_TAGS = ("local-command-", "command-", "ide_", "bash-", "user-prompt-submit-hook", "session-start-hook")
 _INJECTED_NAMES = frozenset(
     ("system-reminder", "task-notification", "new-diagnostics", "environment_details", "environment_context",
-     "user_instructions", "teammate-message", "persisted-output", "local-command-stdout", "hook-output")
+     "user_instructions", "teammate-message", "persisted-output", "local-command-stdout", "hook-output", "hook_context",
+     "session_context")
 )  # fmt: skip
 _NOT_TYPED = (
     "Caveat:",
