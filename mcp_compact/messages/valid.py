@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from mcp_compact.messages.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock, parse_block
+from mcp_compact.messages.blocks import Block, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, parse_block
 from mcp_compact.messages.ids import ApiMessageId, MessageUuid, ToolUseId
 from mcp_compact.messages.repeats import answered_call, counting_results
 from mcp_compact.messages.shapes import fitting
@@ -71,15 +71,21 @@ def valid_turns(
 
 def _strip(turn: Turn, warnings: list[str]) -> Turn:
     """Without empty text, and with what no provider accepts in this place quoted."""
-    asked = any(isinstance(b, ToolUseBlock) and b.server for b in turn.blocks)
+    is_answer = turn.role == "assistant"
     kept: list[Block] = []
     for block in turn.blocks:
         match block:
             case TextBlock() if not block.text.strip():
                 continue
-            case ToolResultBlock() if block.server and turn.role != "assistant" and not asked:
-                warnings.append(f"server result {block.tool_use_id} stands outside its answer: quoted")
+            case ToolResultBlock() if block.server != is_answer:
+                kind = "server result" if block.server else "result"
+                warnings.append(f"{kind} {block.tool_use_id} stands in a turn of the other side: quoted")
                 kept.append(_quoted(block))
+            case ToolUseBlock() if not is_answer:
+                warnings.append(f"call {block.id} stands in a turn of the user: quoted")
+                kept.append(_quoted_call(block))
+            case ThinkingBlock() if not is_answer:
+                warnings.append("thinking stands in a turn of the user: left out")
             case _:
                 kept.append(_as_taken(block, warnings))
     return turn if len(kept) == len(turn.blocks) and all(map(_same, kept, turn.blocks)) else _changed(turn, kept)

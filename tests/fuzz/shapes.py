@@ -17,6 +17,13 @@ TEXTS = {
 """The fields of a block that are texts."""
 IN_RESULTS = ("text", "image", "document", "search_result", "tool_reference")
 
+OF_ONE_SIDE = {
+    **dict.fromkeys(("tool_use", "server_tool_use", "mcp_tool_use", "thinking", "redacted_thinking"), "assistant"),
+    **dict.fromkeys(("web_search_tool_result", "mcp_tool_result"), "assistant"),
+    "tool_result": "user",
+}
+"""Who may say it."""
+
 
 def check(messages: Sequence[dict[str, Any]]) -> None:
     """Raises AssertionError for the first thing that makes the messages no valid request."""
@@ -37,6 +44,9 @@ def _of_message(message: Mapping[str, Any]) -> Iterator[str]:
     if isinstance(content, list):
         for block in content:
             yield from _of_block(block)
+            kind = block.get("type") if isinstance(block, Mapping) else None
+            if isinstance(kind, str) and kind in OF_ONE_SIDE and OF_ONE_SIDE[kind] != message.get("role"):
+                yield f"{kind} of the {message.get('role')}"
     elif not isinstance(content, str):
         yield f"content is {type(content).__name__}"
 

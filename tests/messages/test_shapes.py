@@ -70,8 +70,9 @@ def test_what_can_be_put_right_is(raw: dict[str, Any], expected: dict[str, Any])
 )
 def test_the_rest_is_quoted(raw: dict[str, Any]):
     assert fitting(parse_block(raw)) is None
-    turns, warnings = valid_turns([Turn("user", (parse_block(raw),))])
-    assert [block.raw["type"] for block in turns[0].blocks] == ["text"]
+    role = "user" if raw["type"] in ("tool_result", "image") else "assistant"
+    turns, warnings = valid_turns([Turn(role, (parse_block(raw),))])
+    assert [block.raw["type"] for block in turns[-1].blocks] == ["text"]
     assert "quoted" in warnings[0]
 
 
@@ -82,3 +83,14 @@ def test_a_call_whose_id_is_a_number_still_has_its_result():
     )
     assert [turn.blocks[0].raw.get("id", turn.blocks[0].raw.get("tool_use_id")) for turn in turns[1:]] == ["7", "7"]
     assert len(warnings) == 2
+
+
+def test_what_the_other_side_says_is_quoted_or_left_out():
+    """A result in an answer, a call, a server's result or thinking in a turn of the user."""
+    server = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}
+    asked = {**CALL, "type": "server_tool_use", "id": "s"}
+    thinking = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    wrong = [parse_block(raw) for raw in (CALL, asked, server, thinking)]
+    turns, warnings = valid_turns([Turn("user", tuple(wrong)), Turn("assistant", (parse_block(RESULT),))])
+    assert [[block.raw["type"] for block in turn.blocks] for turn in turns] == [["text"] * 3, ["text"]]
+    assert len(warnings) == 5
