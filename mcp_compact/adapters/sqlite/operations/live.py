@@ -8,14 +8,15 @@ preserved and what the active branch appended since, in order. Totals are kept b
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
+from itertools import islice
 
 from mcp_compact.adapters.sqlite.operations.encoding import MAX_INT, json_list
 from mcp_compact.adapters.sqlite.operations.rows import NARROW, Narrow
 from mcp_compact.adapters.sqlite.operations.state import Session, Totals
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
-from mcp_compact.messages.live import state_hash
+from mcp_compact.messages.live import HASH_MODULUS, state_hash
 from mcp_compact.messages.markers import Clearing, ClearKind
 from mcp_compact.messages.weights import NOTHING, Weight
 
@@ -38,6 +39,12 @@ _AMONG = (
     "AND r.snipped_by = 0 AND ((r.kind = 1 AND r.active > 0 AND r.seq > ?) OR r.seq IN (SELECT m.seq FROM member m "
     "WHERE m.session = r.session AND m.marker = ? AND m.role IN ('service', 'preserved')))"
 )
+_CLEARED = (
+    "SELECT c.seq, c.kind, c.block, c.part, c.tool_use_id, c.units, c.answers, c.media, c.messages "
+    "FROM json_each(?) e CROSS JOIN cleared c ON c.session = ? AND c.seq = e.value "
+    "WHERE c.in_effect = 1 ORDER BY c.seq, c.marker, c.block, c.part"
+)
+FIRST_AHEAD, MOST_AHEAD = 32, 256
 _ONE = f"SELECT {NARROW} FROM record r WHERE r.session = ? AND r.seq = ?"  # noqa: S608
 
 
@@ -79,6 +86,34 @@ def _once(rows: Iterable[Narrow]) -> Iterator[Narrow]:
         last = row.seq
 
 
+def with_clearings(
+    conn: sqlite3.Connection, session: int, rows: Iterable[Narrow]
+) -> Iterator[tuple[Narrow, list[tuple[Clearing, Weight]]]]:
+    """Rows with the clearings in effect on each, oldest first, and what each frees: a statement for some dozens.
+
+    Rows are read ahead, few at first: a walk back often ends soon.
+    """
+    source, size = iter(rows), FIRST_AHEAD
+    while ahead := list(islice(source, size)):
+        size = min(2 * size, MOST_AHEAD)
+        found = _clearings(conn, session, [row for row in ahead if row.cleared])
+        for row in ahead:
+            yield row, found.get(row.seq, [])
+
+
+def _clearings(
+    conn: sqlite3.Connection, session: int, rows: Sequence[Narrow]
+) -> dict[int, list[tuple[Clearing, Weight]]]:
+    if not rows:
+        return {}
+    out: dict[int, list[tuple[Clearing, Weight]]] = {row.seq: [] for row in rows}
+    uuids = {row.seq: row.uuid for row in rows}
+    for seq, kind, *facts in conn.execute(_CLEARED, (json_list(out), session)):
+        block, part, call, *freed = facts
+        out[seq].append((clearing_of(kind, uuids[seq], block, part, call), Weight(*freed)))
+    return out
+
+
 def clearings_at(conn: sqlite3.Connection, session: int, seq: int) -> list[tuple[Clearing, Weight]]:
     """The clearings in effect on a record, oldest first, and what each frees."""
     rows = conn.execute(
@@ -108,18 +143,23 @@ def live_weight(conn: sqlite3.Connection, session: int, row: Narrow) -> Weight:
     return row.weight - sum((freed for _, freed in clearings_at(conn, session, row.seq)), NOTHING)
 
 
-def share(conn: sqlite3.Connection, session: int, row: Narrow) -> Totals:
-    """What a live record adds to the totals."""
-    if not row.cleared:
-        return Totals(row.weight, 1, row.estimated, state_hash(row.seq, row.body_hash))
-    found = clearings_at(conn, session, row.seq)
-    weight = row.weight - sum((freed for _, freed in found), NOTHING)
-    return Totals(weight, 1, row.estimated, state_hash(row.seq, row.body_hash, [clearing for clearing, _ in found]))
-
-
 def total(conn: sqlite3.Connection, session: int, rows: Iterable[Narrow]) -> Totals:
-    """The sum of the rows' shares."""
-    return sum((share(conn, session, row) for row in rows), Totals())
+    """What live records add to the totals, all together."""
+    units = answers = media = messages = count = estimated = states = 0
+    for row, found in with_clearings(conn, session, rows):
+        units += row.units
+        answers += row.answers
+        media += row.media
+        messages += row.messages
+        for _, freed in found:
+            units -= freed.units
+            answers -= freed.results
+            media -= freed.media
+            messages -= freed.messages
+        count += 1
+        estimated += row.estimated
+        states += state_hash(row.seq, row.body_hash, [clearing for clearing, _ in found])
+    return Totals(Weight(units, answers, media, messages), count, estimated, states % HASH_MODULUS)
 
 
 def recount(conn: sqlite3.Connection, session: Session) -> Totals:

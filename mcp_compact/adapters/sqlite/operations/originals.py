@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from mcp_compact.adapters.sqlite.connection import reading
 from mcp_compact.adapters.sqlite.operations import state
 from mcp_compact.adapters.sqlite.operations.chain import marker_at, markers_of, seq_of
 from mcp_compact.adapters.sqlite.operations.encoding import safe_id
 from mcp_compact.adapters.sqlite.operations.live import clearings_at, live_rows, service_rows
-from mcp_compact.adapters.sqlite.operations.rows import WHOLE, Narrow, checked_record, whole_record
+from mcp_compact.adapters.sqlite.operations.rows import WHOLE, Narrow, checked_record, whole_record, whole_records
 from mcp_compact.adapters.sqlite.operations.state import Session
 from mcp_compact.messages.blocks import ToolResultBlock
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
@@ -19,6 +20,8 @@ from mcp_compact.messages.message import Record
 from mcp_compact.messages.repeats import answered_call, counting_results
 from mcp_compact.ports.store import LivePage, SessionKey
 
+BODIES_AHEAD = 8
+"""So many bodies are read at once; one may have megabytes."""
 _MADE = "SELECT seq FROM call WHERE session = ? AND tool_use_id = ? ORDER BY seq"
 _ANSWERED = "SELECT is_error, seq, block FROM result WHERE session = ? AND tool_use_id = ? ORDER BY seq, block"
 
@@ -94,12 +97,9 @@ def records(
                 (session.id, after_seq, up_to_seq),
             )
             return [checked_record(row) for row in rows]
-        found = []
-        for row in live_rows(conn, session, after=after_seq):
-            if row.seq > up_to_seq:
-                break
-            found.append(_whole(conn, session, row))
-        return found
+        return whole_records(
+            conn, session.id, [row.seq for row in live_rows(conn, session, after=after_seq, up_to=up_to_seq)]
+        )
 
 
 def live(conn: sqlite3.Connection, key: SessionKey, *, after: int, limit: int, max_bytes: int) -> LivePage | None:
@@ -116,8 +116,7 @@ def live(conn: sqlite3.Connection, key: SessionKey, *, after: int, limit: int, m
         taken: list[Record] = []
         clearings: dict[MessageUuid, tuple[Clearing, ...]] = {}
         room, reached, more = max_bytes, after, False
-        for position, row in rows:
-            found = _whole(conn, session, row)
+        for position, row, found in _with_bodies(conn, session, rows):
             if taken and (len(taken) >= limit or len(found.body) > room):
                 more = True
                 break
@@ -147,7 +146,11 @@ def _from(
         yield number + row.seq, row
 
 
-def _whole(conn: sqlite3.Connection, session: Session, row: Narrow) -> Record:
-    found = whole_record(conn, session.id, row.seq)
-    assert found is not None  # noqa: S101 - its row was read in this transaction
-    return found
+def _with_bodies(
+    conn: sqlite3.Connection, session: Session, rows: Iterator[tuple[int, Narrow]]
+) -> Iterator[tuple[int, Narrow, Record]]:
+    """Rows with their bodies, some read ahead."""
+    while ahead := list(islice(rows, BODIES_AHEAD)):
+        found = whole_records(conn, session.id, [row.seq for _, row in ahead])
+        for (position, row), record in zip(ahead, found, strict=True):
+            yield position, row, record

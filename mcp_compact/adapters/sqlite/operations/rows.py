@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mcp_compact.adapters.sqlite.failures import DamagedBodyError
-from mcp_compact.adapters.sqlite.operations.encoding import ids_of
+from mcp_compact.adapters.sqlite.operations.encoding import ids_of, json_list
 from mcp_compact.messages.codec import body_hash, decode_message
 from mcp_compact.messages.ids import ApiMessageId, MessageUuid, ToolUseId
 from mcp_compact.messages.message import Entry, Message, Record
@@ -89,7 +89,12 @@ def checked_record(row: tuple[Any, ...]) -> Record:
 def is_sound(row: tuple[Any, ...]) -> bool:
     """Are the bytes those that were stored, and can the message beside them be read?"""
     data, message = row[2], row[3]
-    return data is not None and body_hash(data) == row[-2] and (message is None or bool(parsed(message)))
+    return is_intact(data, row[-2]) and (message is None or bool(parsed(message)))
+
+
+def is_intact(data: object, digest: bytes) -> bool:
+    """Is it a body as it was stored?"""
+    return isinstance(data, bytes) and body_hash(data) == digest
 
 
 def _record(row: tuple[Any, ...]) -> Record:
@@ -174,6 +179,16 @@ def _gives_back(inner: Mapping[str, Any], message: Message) -> bool:
         and decoded.content == message.content
         and (decoded.model, decoded.usage, decoded.stop_reason) == (message.model, message.usage, message.stop_reason)
     )
+
+
+def whole_records(conn: sqlite3.Connection, session: int, seqs: Sequence[int]) -> list[Record]:
+    """Stored records with their bodies, in the order of their seqs. Raises DamagedBodyError."""
+    rows = conn.execute(
+        f"SELECT {WHOLE} FROM json_each(?) e CROSS JOIN record r ON r.session = ? AND r.seq = e.value "  # noqa: S608
+        "LEFT JOIN body b ON b.id = r.body_id ORDER BY e.key",
+        (json_list(seqs), session),
+    )
+    return [checked_record(row) for row in rows]
 
 
 def whole_record(conn: sqlite3.Connection, session: int, seq: int) -> Record | None:

@@ -9,7 +9,14 @@ from mcp_compact.adapters.sqlite.connection import reading
 from mcp_compact.adapters.sqlite.operations import state
 from mcp_compact.adapters.sqlite.operations.clearable import RESULT, result_facts
 from mcp_compact.adapters.sqlite.operations.encoding import json_list, json_value
-from mcp_compact.adapters.sqlite.operations.live import appended_rows, live_rows, live_weight, service_rows, total
+from mcp_compact.adapters.sqlite.operations.live import (
+    appended_rows,
+    live_rows,
+    live_weight,
+    service_rows,
+    total,
+    with_clearings,
+)
 from mcp_compact.adapters.sqlite.operations.memory import memory_of
 from mcp_compact.adapters.sqlite.operations.pins import pins_of
 from mcp_compact.adapters.sqlite.operations.rows import Narrow, entry_of_row, whole_record
@@ -77,10 +84,12 @@ def _tail(conn: sqlite3.Connection, session: Session, reach: Reach, family: Fami
     """The newest live records, old to new; whether they begin at the floor."""
     entries: list[Entry] = []
     weight, texts, need = NOTHING, 0, session.last_seq + 1
-    for row in live_rows(conn, session, up_to=session.last_seq, newest_first=True):
+    newest_first = live_rows(conn, session, up_to=session.last_seq, newest_first=True)
+    for row, cleared in with_clearings(conn, session.id, newest_first):
         if row.seq < need and entries and _reached(reach, family.tokens(weight), texts, row.seq):
             return tuple(reversed(entries)), False
-        own = live_weight(conn, session.id, row)
+        own = sum((freed for _, freed in cleared), NOTHING)
+        own = row.weight - own if cleared else row.weight
         entries.append(entry_of_row(row, own))
         weight, texts, need = weight + own, texts + row.text_holding, min(need, row.need_seq)
     return tuple(reversed(entries)), True
