@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from mcp_compact.adapters.sqlite.operations.rescue_mending import Fate
+from mcp_compact.adapters.sqlite.operations.rescue_records import Fate
 from mcp_compact.adapters.sqlite.operations.rescuing import Rescued, default_target, rescue
 from mcp_compact.cli.archive import require_database
 from mcp_compact.cli.files import readable_file

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from mcp_compact.adapters.sqlite.connection import reading
 from mcp_compact.adapters.sqlite.operations.live import recount
+from mcp_compact.adapters.sqlite.operations.rows import is_intact
 from mcp_compact.adapters.sqlite.operations.state import COLUMNS, Session
-from mcp_compact.messages.codec import body_hash
 from mcp_compact.ports.store import SessionKey
 
 WAL_FAULT_MENDED = (3, 51, 3)
@@ -62,5 +62,5 @@ def _wrong_bodies(conn: sqlite3.Connection) -> Iterator[tuple[SessionKey, int]]:
         "LEFT JOIN body b ON b.id = r.body_id ORDER BY r.id"
     )
     for namespace, session_id, seq, digest, data in rows:
-        if data is None or body_hash(data) != digest:
+        if not is_intact(data, digest):
             yield SessionKey(namespace, session_id), seq

@@ -10,21 +10,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from mcp_compact.adapters.sqlite.connection import failing_clearly, reading, writing
-from mcp_compact.adapters.sqlite.failures import DamagedBodyError
 from mcp_compact.adapters.sqlite.operations.checks import MAX_FINDINGS
 from mcp_compact.adapters.sqlite.operations.encoding import MAX_INT
 from mcp_compact.adapters.sqlite.operations.live import recount
 from mcp_compact.adapters.sqlite.operations.originals import live
+from mcp_compact.adapters.sqlite.operations.rows import is_intact
 from mcp_compact.adapters.sqlite.operations.state import COLUMNS, Session
 from mcp_compact.compaction.in_memory import turns_of
 from mcp_compact.compaction.request import Surroundings
 from mcp_compact.errors import ServerError
-from mcp_compact.messages.codec import body_hash
 from mcp_compact.messages.live import LiveContext
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.valid import valid_turns
 from mcp_compact.ports.store import SessionKey
 
+UNREADABLE = (sqlite3.DatabaseError, ValueError, TypeError, LookupError, AssertionError)
+"""What operations may raise over rows that do not fit together."""
 BODIES_AT_ONCE = 2_000
 PAGE_RECORDS, PAGE_BYTES = 2_000, 32 << 20
 
@@ -164,7 +165,7 @@ def _wrong(conn: sqlite3.Connection, found: Depths, after: int, limit: int, up_t
     last, number, wrong = None, 0, []
     for last, namespace, session_id, seq, uuid, digest, data in rows:  # noqa: B007 - the last one's number is the result
         number += 1
-        if data is None or body_hash(data) != digest:
+        if not is_intact(data, digest):
             wrong.append((SessionKey(namespace, session_id), seq, uuid))
     found.bodies += number
     found.wrong_bodies += wrong
@@ -202,8 +203,10 @@ def _sessions(conn: sqlite3.Connection, found: Depths, progress: Progress) -> No
             if not _has_its_totals(conn, listed.id):
                 found.wrong_totals.append(key)
             fault = _fault(conn, key)
-        except (sqlite3.DatabaseError, ServerError) as error:
-            fault = error.message if isinstance(error, DamagedBodyError | ServerError) else str(error)
+        except ServerError as error:
+            fault = error.message
+        except UNREADABLE as error:
+            fault = f"it cannot be read ({type(error).__name__}: {error})"
         if fault:
             found.wrong_contexts.append((key, fault))
 

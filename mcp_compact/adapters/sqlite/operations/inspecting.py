@@ -9,8 +9,8 @@ from pathlib import Path
 
 from mcp_compact.adapters.sqlite import failures, filesystem
 from mcp_compact.adapters.sqlite.migrations import APPLICATION_ID, schema_versions
+from mcp_compact.adapters.sqlite.operations.rows import is_intact
 from mcp_compact.errors import CallerError, ServerError
-from mcp_compact.messages.codec import body_hash
 
 MAGIC = b"SQLite format 3\0"
 BUSY_SECONDS = 30.0
@@ -94,7 +94,7 @@ def _examined(conn: sqlite3.Connection, path: Path, progress: Progress) -> Exami
         "SELECT r.body_hash, b.data, r.uuid FROM record r LEFT JOIN body b ON b.id = r.body_id ORDER BY r.id"
     )
     for done, (digest, data, uuid) in enumerate(rows):
-        if data is None or body_hash(data) != digest:
+        if not is_intact(data, digest):
             raise _damaged(path, f"message {uuid} is not as it was stored")
         if done % BODIES_AT_ONCE == 0:
             progress(done, records, "checking the messages")

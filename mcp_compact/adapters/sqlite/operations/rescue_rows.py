@@ -16,6 +16,7 @@ from mcp_compact.adapters.sqlite.operations.damaged_pages import Pages
 from mcp_compact.adapters.sqlite.operations.damaged_rows import Row, Value, Walk, strays, walk
 from mcp_compact.adapters.sqlite.operations.deep_checks import Progress
 from mcp_compact.adapters.sqlite.operations.raw_rows import tables
+from mcp_compact.adapters.sqlite.operations.rows import is_intact
 from mcp_compact.messages.codec import body_hash
 
 ROOT_OF_SCHEMA = 1
@@ -156,7 +157,7 @@ def _insert(conn: sqlite3.Connection, shape: Shape, row: Row) -> bool:
 
 
 def _has_unproven(conn: sqlite3.Connection) -> bool:
-    return any(data is None or body_hash(data) != digest for digest, data in conn.execute(_UNPROVEN))
+    return any(not is_intact(data, digest) for digest, data in conn.execute(_UNPROVEN))
 
 
 def _indexes(conn: sqlite3.Connection, pages: Pages, roots: dict[str, Value], done: Filled, seen: set[int]) -> None:

@@ -14,7 +14,8 @@ from mcp_compact.adapters.sqlite.operations.backups import part_of, put
 from mcp_compact.adapters.sqlite.operations.damaged_pages import Pages
 from mcp_compact.adapters.sqlite.operations.deep_checks import Depths, Progress, deep_check
 from mcp_compact.adapters.sqlite.operations.inspecting import refused
-from mcp_compact.adapters.sqlite.operations.rescue_mending import Fate, mend
+from mcp_compact.adapters.sqlite.operations.rescue_mending import mend
+from mcp_compact.adapters.sqlite.operations.rescue_records import Fate
 from mcp_compact.adapters.sqlite.operations.rescue_rows import Filled, fill
 from mcp_compact.errors import CallerError
 

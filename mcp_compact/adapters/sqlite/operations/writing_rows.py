@@ -24,8 +24,8 @@ _RECORD = (
     "is_summary, active, context_tokens, need_seq, calls, results, content_hash, body_hash, body_id) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-_CALL = "INSERT INTO call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_RESULT = "INSERT INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)"
+_CALL = "INSERT INTO call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_RESULT = "INSERT INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL) ON CONFLICT DO NOTHING"
 _MEDIA = "INSERT OR IGNORE INTO media VALUES (?, ?, ?, ?, ?, ?, ?, NULL, ?, ?)"
 _LEDGER = (
     "INSERT INTO ledger (session, kind, hash, first_seq, seq, text) VALUES (?, ?, ?, ?, ?, ?) "
@@ -46,13 +46,18 @@ def write(conn: sqlite3.Connection, session: Session, placed: Sequence[Placed]) 
         [(first + at, item.prepared.record.body, item.message) for at, item in enumerate(placed)],
     )
     conn.executemany(_RECORD, [_record(sid, first + at, item) for at, item in enumerate(placed)])
+    write_parts(conn, sid, placed)
+    session.last_seq = placed[-1].seq
+    session.message_count += sum(item.kind == MESSAGE for item in placed)
+    session.body_bytes += sum(len(item.prepared.record.body) for item in placed)
+
+
+def write_parts(conn: sqlite3.Connection, sid: int, placed: Sequence[Placed]) -> None:
+    """Write what records are made of: calls, results, media, instructions and tools; what is there already stays."""
     conn.executemany(_CALL, [row for item in placed if item.calls for row in _calls(sid, item)])
     conn.executemany(_RESULT, [row for item in placed if item.results for row in _results(sid, item)])
     conn.executemany(_MEDIA, [row for item in placed if item.prepared.media for row in _media(sid, item)])
     conn.executemany(_LEDGER, [row for item in placed if _notes(item) for row in _ledger(sid, item)])
-    session.last_seq = placed[-1].seq
-    session.message_count += sum(item.kind == MESSAGE for item in placed)
-    session.body_bytes += sum(len(item.prepared.record.body) for item in placed)
 
 
 def reserve_ids(conn: sqlite3.Connection, number: int) -> int:
