@@ -8,22 +8,23 @@ import platform
 import sqlite3
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from mcp_compact import __version__
 from mcp_compact.cli.environment import value_of
+from mcp_compact.cli.finding import BROKEN, NOTE, OK, Finding
 from mcp_compact.cli.output import print_json
 from mcp_compact.cli.terminal import Terminal, terminal
 from mcp_compact.cli.text import count, shown, size, wrapped
 from mcp_compact.config import Settings, load_settings
 from mcp_compact.errors import CompactError
 
-OK, NOTE, BROKEN = "ok", "note", "broken"
 MARKS = {OK: ("ok", "32"), NOTE: ("note", "33"), BROKEN: ("BROKEN", "31")}
 PACKAGES = ("mcp", "anyio", "pydantic", "tiktoken", "aiosqlite")
 CHECK_POINT_FIXED = (3, 51, 3)
+REMEDIABLE = ("permissions", "quick check")
+"""What is wrong there does not keep the rest from being looked at."""
 HOOK_FAULTS = 5
 """So many different ones are shown, the newest."""
 MENDED = "The archive is in order now, so this is forgotten. Where it comes again, report it."
@@ -31,21 +32,11 @@ MEND_FIRST = "Mend the archive first (see above). What was missed is made up for
 CLIENTS_OWN = ("ENABLE_CLAUDE_CODE_SM_COMPACT", "DISABLE_CLAUDE_CODE_SM_COMPACT")
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What was looked at, how it is (`ok`, `note` or `broken`), and what to do."""
-
-    check: str
-    state: str
-    text: str
-    todo: str = ""
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Check everything; 1 if something is broken."""
     settings = load_settings()
     screen, found = terminal(), []
-    for item in findings(settings):
+    for item in findings(settings, is_deep=arguments.deep):
         found.append(item)
         if not arguments.json:
             print("\n".join(finding_lines(item, screen)), flush=True)
@@ -66,12 +57,16 @@ def finding_lines(item: Finding, screen: Terminal) -> list[str]:
     return [*out, *wrapped(shown(item.todo), screen.columns, f"{'':<20}")] if item.todo else out
 
 
-def findings(settings: Settings) -> Iterator[Finding]:
-    """Every check in turn; none stops the others."""
+def findings(settings: Settings, *, is_deep: bool = False) -> Iterator[Finding]:
+    """Every check in turn; none stops the others. `is_deep` looks at everything that the archive holds."""
     yield Finding("version", OK, f"mcp-compact {__version__}, Python {platform.python_version()} ({sys.executable})")
     yield _packages()
     yield _sqlite()
     archive = list(_database(settings))
+    if is_deep and settings.db.is_file() and all(item.state != BROKEN or item.check in REMEDIABLE for item in archive):
+        from mcp_compact.cli.deep_findings import deep_findings
+
+        archive += deep_findings(settings)
     yield from archive
     yield from _hooks(settings, is_sound=all(item.state != BROKEN for item in archive))
     yield _tokenizer()
@@ -118,6 +113,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
         return
     yield Finding("archive", OK, f"{path}, {_sizes(path)}")
     yield _permissions(path)
+    yield from _place(path, settings)
     checked = _quick_check(path)
     yield checked
     if checked.state != BROKEN:
@@ -145,17 +141,36 @@ def _sizes(path: Path) -> str:
 def _permissions(path: Path) -> Finding:
     mode = path.stat().st_mode & 0o777
     if not _may_write(path.parent):
-        return Finding("permissions", BROKEN, f"the folder {path.parent} may not be written to",
-                       "SQLite needs to write beside the file: give the folder to yourself.")  # fmt: skip
+        return Finding("permissions", BROKEN, f"the folder {path.parent} may not be written to: nothing is stored",
+                       "SQLite writes beside the file: give the folder to yourself, or mount it for writing.")  # fmt: skip
     if mode & 0o077 and sys.platform != "win32":
         return Finding("permissions", BROKEN, f"{mode:04o}: others may read what was said", f"Run: chmod 600 {path}")
     return Finding("permissions", OK, f"{mode:04o}, for its owner alone")
 
 
+def _place(path: Path, settings: Settings) -> Iterator[Finding]:
+    """What kind of disk it is on, and what a power loss may take."""
+    from mcp_compact.adapters.sqlite.operations.inspecting import shared_kind
+
+    kind = shared_kind(path)
+    if kind:
+        yield Finding(
+            "disk", NOTE, f"a network or shared folder ({kind}): SQLite's WAL is unsafe there, so a rollback journal "
+            "is used, every write waits for the disk, and processes wait for each other",
+            "Nothing must be done. A local file is faster; two machines should not use one archive at the same time.",
+        )  # fmt: skip
+    elif settings.synchronous == "full":
+        yield Finding("disk", OK, "local; every write waits for the disk, so a power loss takes nothing")
+    else:
+        yield Finding("disk", OK, "local; a killed process loses nothing, a power loss perhaps the last moments")
+
+
 def _quick_check(path: Path) -> Finding:
-    todo = "Move the file away together with its -wal and -shm files, or restore a backup; a new one is made."
+    from mcp_compact.adapters.sqlite.operations.inspecting import open_to_read
+
+    todo = "`mcp-compact restore FILE` puts a backup back; `mcp-compact rescue` saves what can be read into a new file."
     try:
-        conn = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=5)
+        conn = open_to_read(path)
         try:
             said = [str(row[0]) for row in conn.execute("PRAGMA quick_check(5)")]
         finally:

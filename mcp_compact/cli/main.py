@@ -209,6 +209,14 @@ def _search(commands: Subparsers[argparse.ArgumentParser]) -> None:
     parser.add_argument("text", nargs="+", metavar="TEXT", help="words, taken literally")
     parser.add_argument("--session", default="", metavar="ID", help="only in this session")
     parser.add_argument("--all", action="store_true", help="in every folder's sessions")
+    parser.add_argument("--role", choices=("user", "assistant", "tool", "system"), help="only what is of this role")
+    parser.add_argument("--tool", default="", metavar="NAME", help="only calls of this tool and their results")
+    parser.add_argument("--since", default="", metavar="TIME", help="only from this time on, e.g. 2026-11-30")
+    parser.add_argument("--until", default="", metavar="TIME", help="and only before this one")
+    side = parser.add_mutually_exclusive_group()
+    side.add_argument("--before-boundary", action="store_true", help="only what a session's last compaction knew of")
+    side.add_argument("--after-boundary", action="store_true", help="only what came since")
+    parser.add_argument("--best", action="store_true", help="those that hold the words most often first")
     parser.add_argument("--limit", type=_positive, default=20, metavar="N", help="so many at most (default: 20)")
     _json(parser)
 
@@ -422,4 +430,6 @@ def _config(commands: Subparsers[argparse.ArgumentParser]) -> None:
 
 
 def _doctor(commands: Subparsers[argparse.ArgumentParser]) -> None:
-    _json(_command(commands, "doctor", "doctor:run", "check the installation and the archive, and say what to do"))
+    parser = _command(commands, "doctor", "doctor:run", "check the installation and the archive, and say what to do")
+    parser.add_argument("--deep", action="store_true", help="look at every byte of the archive; takes its time")
+    _json(parser)

@@ -49,6 +49,11 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     return conn
 
 
+def shared_kind(path: Path) -> str:
+    """The kind of network or shared file system that the file lies on; empty for a local disk."""
+    return filesystem.shared_kind(path)
+
+
 def is_archive(path: Path) -> bool:
     """Does the header say that the file is an archive of ours?"""
     with path.open("rb") as stream:
