@@ -96,6 +96,10 @@ class ClaudeCodeReader:
             "facts": [[agent_id, facts.state()] for agent_id, facts in self._facts.items()],
         }
 
+    def goes_on(self, first: Line) -> bool:  # noqa: ARG002 - of every reader
+        """Every file is one record a line."""
+        return True
+
     def read(self, lines: Iterable[Line]) -> Iterator[Parsed]:
         """The records of these lines; what cannot be read is reported."""
         for line in lines:
@@ -113,7 +117,7 @@ class ClaudeCodeReader:
 
     def feed(self, raw: Mapping[str, Any], body: bytes, line: int) -> tuple[Parsed, ...]:
         """The record of one object (its own bytes in `body`), and the sub-agent's record that it carries."""
-        if _SURROGATE.search(body):
+        if b"\\u" in body and _SURROGATE.search(body):
             # The bytes keep an escaped half of a pair; no value that is used further may hold it.
             raw = clean(raw)
         self._ordinal += 1
