@@ -16,9 +16,14 @@ import atheris
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 with atheris.instrument_imports(include=["mcp_compact.transcripts", "mcp_compact.messages"]):
+    from mcp_compact.transcripts.registry import FORMATS, reader_for
     from tests.fuzz.mutations import mutant
     from tests.fuzz.reading import check_reading
     from tests.fuzz.samples import all_samples
+
+    # Readers are loaded when they are first needed: here all of them, to be watched.
+    for name in FORMATS:
+        reader_for(name, "")
 
 POOL = [data for of_one in all_samples().values() for data in of_one if len(data) < 20_000]
 
