@@ -142,7 +142,7 @@ def _permissions(path: Path) -> Finding:
     mode = path.stat().st_mode & 0o777
     if not _may_write(path.parent):
         return Finding("permissions", BROKEN, f"the folder {path.parent} may not be written to: nothing is stored",
-                       "SQLite writes beside the file: give the folder to yourself, or mount it for writing.")  # fmt: skip
+                       "SQLite writes beside the file: give the folder to yourself.")  # fmt: skip
     if mode & 0o077 and sys.platform != "win32":
         return Finding("permissions", BROKEN, f"{mode:04o}: others may read what was said", f"Run: chmod 600 {path}")
     return Finding("permissions", OK, f"{mode:04o}, for its owner alone")

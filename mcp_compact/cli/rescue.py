@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+from mcp_compact.adapters.sqlite.operations.backups import known_backups
 from mcp_compact.adapters.sqlite.operations.rescue_records import Fate
 from mcp_compact.adapters.sqlite.operations.rescuing import Rescued, default_target, rescue
 from mcp_compact.cli.archive import require_database
@@ -28,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     target = Path(arguments.output).expanduser().resolve() if arguments.output else default_target(damaged)
     progress = Progress(terminal("stderr"))
     try:
-        done = rescue(damaged, target, progress)
+        done = rescue(damaged, target, progress, known_backups(damaged))
     finally:
         progress.end()
     if arguments.json:
@@ -42,6 +43,7 @@ def _facts(done: Rescued) -> dict[str, object]:
     return {
         "records": done.records,
         "lost": done.lost,
+        "from_backups": done.from_backups,
         "damaged_pages": done.filled.damaged_pages,
         "damaged_rows": done.filled.damaged_rows,
         "is_sound": done.checked.is_sound,
@@ -75,8 +77,11 @@ def _lines(done: Rescued, damaged: Path, target: Path, *, is_own: bool) -> Itera
         yield "The new file is not quite sound: `mcp-compact doctor --deep` with MCP_COMPACT_DB set to it says how."
     if done.holders:
         yield f"Another process had it open ({', '.join(done.holders)}): what it wrote meanwhile may be missing."
-    yield f"{shown(str(damaged))} is as it was. What is lost may be in a backup, or in your client's own transcripts:"
-    yield "import them into the new file (a session there keeps its other records)."
+    if done.from_backups:
+        yield f"  {count(done.from_backups, 'record')} came from a backup, proven by their hash"
+    yield f"{shown(str(damaged))} is as it was."
+    if done.lost:
+        yield "What is lost may be in your client's own transcript: mcp-compact import FILE --session ANOTHER-ID"
     if is_own:
         yield f"To go on with it: close your clients, then mcp-compact restore {shown(str(target))}"
 

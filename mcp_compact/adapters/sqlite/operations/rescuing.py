@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from mcp_compact.adapters.sqlite.operations.backups import part_of, put
 from mcp_compact.adapters.sqlite.operations.damaged_pages import Pages
 from mcp_compact.adapters.sqlite.operations.deep_checks import Depths, Progress, deep_check
 from mcp_compact.adapters.sqlite.operations.inspecting import refused
+from mcp_compact.adapters.sqlite.operations.rescue_backups import fill_from
 from mcp_compact.adapters.sqlite.operations.rescue_mending import mend
 from mcp_compact.adapters.sqlite.operations.rescue_records import Fate
 from mcp_compact.adapters.sqlite.operations.rescue_rows import Filled, fill
@@ -28,6 +30,8 @@ class Rescued:
     filled: Filled
     checked: Depths
     """A whole look at the new file."""
+    from_backups: int = 0
+    """Records whose bytes were lost, and came from a backup."""
     holders: tuple[str, ...] = ()
     """Processes that had the damaged file open, and may have written to it meanwhile."""
 
@@ -40,8 +44,8 @@ class Rescued:
         return sum(len(fate.lost) for fate in self.fates)
 
 
-def rescue(damaged: Path, target: Path, progress: Progress) -> Rescued:
-    """Read whatever can be read into the new file `target`.
+def rescue(damaged: Path, target: Path, progress: Progress, backups: Sequence[Path] = ()) -> Rescued:
+    """Read whatever can be read into the new file `target`; bytes that are lost are looked for in `backups`.
 
     Raises CallerError (`output_refused`, `newer_schema`, `nothing_readable`), ServerError.
     """
@@ -55,7 +59,7 @@ def rescue(damaged: Path, target: Path, progress: Progress) -> Rescued:
     with closing(Pages(damaged)) as pages, part_of(target) as part:
         try:
             with closing(sqlite3.connect(part, isolation_level=None)) as conn:
-                filled, fates = _into(conn, pages, progress)
+                filled, fates, from_backups = _into(conn, pages, backups, progress)
                 checked = deep_check(conn, progress)
         except sqlite3.Error as error:
             raise refused(error, f"Writing {part.parent}") from error
@@ -66,10 +70,12 @@ def rescue(damaged: Path, target: Path, progress: Progress) -> Rescued:
                 "Is it the right file? A backup is put back by `mcp-compact restore FILE`.",
             )
         put(part, target)
-    return Rescued(tuple(fates), filled, checked, holders)
+    return Rescued(tuple(fates), filled, checked, from_backups, holders)
 
 
-def _into(conn: sqlite3.Connection, pages: Pages, progress: Progress) -> tuple[Filled, list[Fate]]:
+def _into(
+    conn: sqlite3.Connection, pages: Pages, backups: Sequence[Path], progress: Progress
+) -> tuple[Filled, list[Fate], int]:
     newest = schema_versions()[-1][0]
     schema = pages.schema
     if newest < schema <= newest + 1000:
@@ -86,9 +92,10 @@ def _into(conn: sqlite3.Connection, pages: Pages, progress: Progress) -> tuple[F
     conn.execute("COMMIT")
     migrate(conn)
     conn.execute("BEGIN")
+    from_backups = fill_from(conn, backups)
     fates = mend(conn, filled)
     conn.execute("COMMIT")
-    return filled, fates
+    return filled, fates, from_backups
 
 
 def default_target(damaged: Path) -> Path:

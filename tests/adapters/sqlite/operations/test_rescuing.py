@@ -11,6 +11,7 @@ import pytest
 
 from mcp_compact.adapters.sqlite import operations
 from mcp_compact.adapters.sqlite.failures import DamagedBodyError
+from mcp_compact.adapters.sqlite.operations.backups import back_up
 from mcp_compact.adapters.sqlite.operations.damaged_pages import Pages
 from mcp_compact.adapters.sqlite.operations.damaged_rows import Walk, walk
 from mcp_compact.adapters.sqlite.operations.deep_checks import deep_check
@@ -204,6 +205,24 @@ def test_a_damaged_wal_costs_no_more_than_its_damaged_frames(path):
     kept = bodies_of(saved)
     assert kept.items() <= bodies.items()
     assert len(kept) > 0.7 * len(bodies)
+    saved.close()
+
+
+def test_what_a_backup_still_has_comes_from_there(path):
+    bodies = make(path)
+    backup, spoilt = path.with_name("backup.db"), path.with_name("no-backup.db")
+    conn = operations.connect(path)
+    back_up(conn, path, backup, lambda *_: None)
+    operations.append(conn, BIG, batch(*dialogue(5, 300)), 9)
+    bodies |= bodies_of(conn)
+    conn.close()
+    spoilt.write_bytes(backup.read_bytes()[:5000])
+    spoil(path, page_of(path, "body", 3), bytes(PAGE))
+    done = rescue(path, path.with_name("new.db"), lambda *_: None, [backup, spoilt])
+    assert done.from_backups > 0
+    assert (done.lost, done.checked.is_sound) == (0, True)
+    saved = new(path)
+    assert bodies_of(saved) == bodies
     saved.close()
 
 
