@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import Any
 
 from mcp_compact.cli.archive import ask, here, named_session, short_ids
@@ -11,7 +12,8 @@ from mcp_compact.cli.picture import gauge, single
 from mcp_compact.cli.terminal import Terminal, terminal
 from mcp_compact.cli.text import age, count, cut, share, shown, shown_line, size, table, tokens
 from mcp_compact.messages.codec import parse_time
-from mcp_compact.service.results import Picture, SearchHit, SessionLine, Status
+from mcp_compact.service.results import Picture, SearchHit, SearchResult, SessionLine, Status
+from mcp_compact.service.searching import BEST, NEWEST, Narrowed
 from mcp_compact.service.service import Service
 
 LEVELS = {
@@ -20,6 +22,10 @@ LEVELS = {
     "compact": "compaction is due",
     "hard": "compact now: the next answers may not fit",
 }
+
+
+SEARCHES = 30
+"""A search that ran out of time goes on so often: about a minute."""
 
 
 # ---------------------------------------------------------------- status
@@ -138,7 +144,7 @@ def search(arguments: argparse.Namespace) -> int:
     async def work(service: Service) -> tuple[Any, int]:
         session_id = await named_session(service, arguments.session) if arguments.session else ""
         cwd = None if arguments.all or session_id else here()
-        found = await service.search(text, session_id=session_id, limit=arguments.limit, cwd=cwd)
+        found = await _searched(service, text, session_id, cwd, arguments)
         return found, service.deps.clock.now_ms()
 
     found, now_ms = ask(work)
@@ -154,6 +160,24 @@ def search(arguments: argparse.Namespace) -> int:
         if note:
             print(note)
     return 0
+
+
+async def _searched(
+    service: Service, text: str, session_id: str, cwd: str | None, arguments: argparse.Namespace
+) -> SearchResult:
+    """The first hits; where time ran out before there were enough, the search goes on for a while."""
+    side = "before" if arguments.before_boundary else "after" if arguments.after_boundary else ""
+    order = BEST if arguments.best else NEWEST
+    narrowed = Narrowed(arguments.role or "", arguments.tool, arguments.since, arguments.until, side, order)
+    hits: list[SearchHit] = []
+    cursor = ""
+    for _ in range(SEARCHES):
+        left = arguments.limit - len(hits)
+        found = await service.search(text, session_id=session_id, limit=left, cwd=cwd, narrowed=narrowed, cursor=cursor)
+        hits, cursor = [*hits, *found.hits], found.next_cursor
+        if found.complete or not cursor or len(hits) >= arguments.limit:
+            break
+    return replace(found, hits=tuple(hits))
 
 
 def hit_lines(hit: SearchHit, now_ms: int, screen: Terminal) -> list[str]:

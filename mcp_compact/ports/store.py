@@ -263,6 +263,10 @@ class Found:
     """Where the best come first: only the newest messages that hold the words were compared."""
 
 
+SEARCH_ROLES = ("user", "assistant", "tool", "system")
+SEARCH_SIDES = ("before", "after")
+
+
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
     """A search for text, taken literally word by word; all words must occur."""

@@ -15,6 +15,7 @@ from mcp_compact.server.schemas import Count, Cursor, Session, Text, answer_mode
 from mcp_compact.server.sessions import serving, session_of
 from mcp_compact.server.toolbox import ToolFacts
 from mcp_compact.service.results import MemoryResult, OriginalPart, SearchResult
+from mcp_compact.service.searching import NEWEST, Narrowed
 
 DEFAULT_HITS = 20
 
@@ -48,14 +49,20 @@ async def update_session_memory(
     )
 
 
-async def search_messages(
+async def search_messages(  # noqa: PLR0913, PLR0917 - the tool's parameters
     ctx: Context[Backend],
     query: Annotated[Text, Field(description="Taken literally; all words must occur.")],
     session_id: Annotated[Text, Field(description="Default: all sessions of this folder.")] = "",
     cursor: Cursor = "",
     limit: Count = DEFAULT_HITS,
+    role: Annotated[Text, Field(json_schema_extra={"enum": ["user", "assistant", "tool", "system"]})] = "",
+    tool: Annotated[Text, Field(description="Only its calls and results.")] = "",
+    since: Annotated[Text, Field(description="ISO time.")] = "",
+    until: Text = "",
+    boundary: Annotated[Text, Field(description="before or after the last one; or before:UUID.")] = "",
+    order: Annotated[Text, Field(json_schema_extra={"enum": ["newest", "best"]})] = "newest",
 ) -> Annotated[CallToolResult, SearchAnswer]:
-    """Search everything ever stored, also what left the context; newest first."""
+    """Search everything ever stored, also what left the context."""
     service, place = await serving(ctx), ctx.request_context.lifespan_context.place
     if not session_id.strip() and place.cwd is None:
         raise CallerError("which_session", "session_id is required over a network.", "Pass the session's id.")
@@ -65,6 +72,7 @@ async def search_messages(
         limit=limit or DEFAULT_HITS,
         cursor=cursor,
         cwd=str(place.cwd) if place.cwd and place.project_only else None,
+        narrowed=Narrowed(role, tool, since, until, boundary, order or NEWEST),
     )
     more = "; more with next_cursor" if result.next_cursor else ""
     return reading(ctx, as_json(result), f"{len(result.hits)} hits{more}")

@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from anyio import to_thread
 
-from mcp_compact.compaction.in_memory import turns_of
 from mcp_compact.compaction.request import Surroundings
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.blocks import MediaBlock, ToolResultBlock
-from mcp_compact.messages.codec import canonical, clean, format_time
+from mcp_compact.messages.codec import canonical, clean
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.live import LiveContext
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.repeats import counting_results
 from mcp_compact.messages.valid import Turn, valid_turns
-from mcp_compact.ports.store import LivePage, SearchQuery, SessionKey
-from mcp_compact.service.deps import Deps, family, session_key
+from mcp_compact.ports.store import LivePage, SessionKey
+from mcp_compact.service.deps import Deps, family
+from mcp_compact.service.offline import whole_turns
 from mcp_compact.service.paging import page, pieces
-from mcp_compact.service.results import MessagesPage, OriginalPart, SearchHit, SearchResult
+from mcp_compact.service.results import MessagesPage, OriginalPart
 from mcp_compact.transcripts.outs import out_of, written
 
 LIVE_PAGE_RECORDS = 2_000
 LIVE_PAGE_BYTES = 32 * 1024 * 1024
 ORIGINAL_CHARS = 40_000
 """About 12,000 tokens of code: a part of an original, below what clients cut off."""
-MAX_HITS = 100
 
 
 async def load_live(deps: Deps, key: SessionKey) -> tuple[LiveContext, str]:
@@ -92,7 +91,7 @@ async def messages_page(
 
 
 def _turns(live: LiveContext, around: Surroundings, *, close_open_calls: bool = False) -> tuple[list[Turn], list[str]]:
-    return valid_turns(turns_of(live, around), close_open_calls=close_open_calls)
+    return valid_turns(whole_turns(live, around), close_open_calls=close_open_calls)
 
 
 async def live_messages(deps: Deps, key: SessionKey) -> list[dict[str, Any]]:
@@ -114,37 +113,6 @@ def place_in(cursor: str, version: str) -> int:
             "context_changed", "The context was compacted between two pages.", "Leave the cursor out to start over."
         )
     return int(at)
-
-
-async def search_text(deps: Deps, namespace: str, query: SearchQuery, cursor: str) -> SearchResult:
-    """Messages that hold all words, newest first. The text is taken literally."""
-    if not query.text.strip():
-        raise CallerError("empty_query", "There is nothing to search for.", "Pass a word, a path or a phrase.")
-    if cursor and not cursor.isdigit():
-        raise CallerError("bad_cursor", "The cursor is not one that this tool gave.", "Leave it out to start over.")
-    if query.session_id:
-        await deps.row(session_key(namespace, query.session_id))
-    query = replace(
-        query,
-        text=clean(query.text.strip()),
-        limit=max(1, min(query.limit, MAX_HITS)),
-        before=int(cursor) if cursor else None,
-    )
-    found = await deps.store.search(namespace, query)
-    hits = tuple(
-        SearchHit(
-            session_id=hit.session_id,
-            uuid=hit.uuid,
-            role=hit.role or hit.type,
-            time=format_time(hit.at_ms) if hit.at_ms is not None else "",
-            tool=hit.tool,
-            snippet=clean(hit.snippet),
-            in_context=hit.is_live,
-        )
-        for hit in found.hits
-    )
-    note = "" if found.complete else "not everything could be searched in time: repeat the search to go on"
-    return SearchResult(hits, str(found.next_before) if found.next_before is not None else "", found.complete, note)
 
 
 async def original(deps: Deps, key: SessionKey, name: str, cursor: str) -> OriginalPart:

@@ -10,7 +10,7 @@ from typing import Any
 from mcp_compact.compaction.micro import MicroRequest
 from mcp_compact.compaction.snip import SnipRequest
 from mcp_compact.ports.bindings import Bound
-from mcp_compact.ports.store import SearchQuery, SessionFacts
+from mcp_compact.ports.store import SessionFacts
 from mcp_compact.service import (
     appending,
     auditing,
@@ -24,6 +24,7 @@ from mcp_compact.service import (
     plans,
     reading,
     resume,
+    searching,
     snipping,
     status,
     summaries,
@@ -50,6 +51,7 @@ from mcp_compact.service.results import (
     UndoResult,
 )
 from mcp_compact.service.resume import NewContext
+from mcp_compact.service.searching import Narrowed, SearchCall
 from mcp_compact.service.session_results import (
     BoundariesPage,
     LossAudit,
@@ -181,11 +183,18 @@ class Service:
         return await extracting.extract_memory(self.deps, session_key(self.namespace, session_id))
 
     async def search(
-        self, text: str, *, session_id: str = "", limit: int = 20, cursor: str = "", cwd: str | None = None
+        self,
+        text: str,
+        *,
+        session_id: str = "",
+        limit: int = 20,
+        cursor: str = "",
+        cwd: str | None = None,
+        narrowed: Narrowed | None = None,
     ) -> SearchResult:
         """Search everything ever stored, in one session or in all of this folder's."""
-        query = SearchQuery(text, session_id or None, limit, cwd=cwd)
-        return await reading.search_text(self.deps, self.namespace, query, cursor)
+        call = SearchCall(text, session_id, limit, cwd, narrowed or Narrowed())
+        return await searching.search_text(self.deps, self.namespace, call, cursor)
 
     async def original(self, session_id: str, name: str, *, cursor: str = "") -> OriginalPart:
         """What was stored under a tool_use_id or a message uuid."""

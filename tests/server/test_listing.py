@@ -62,7 +62,18 @@ PARAMETERS = {
     "get_session_memory": ["session_id"],
     "update_session_memory": ["content", "section", "summarized_through", "session_id"],
     "pin_instruction": ["text", "kind", "name", "session_id"],
-    "search_messages": ["query", "session_id", "cursor", "limit"],
+    "search_messages": [
+        "query",
+        "session_id",
+        "cursor",
+        "limit",
+        "role",
+        "tool",
+        "since",
+        "until",
+        "boundary",
+        "order",
+    ],
     "get_original": ["id", "session_id", "cursor"],
 }
 

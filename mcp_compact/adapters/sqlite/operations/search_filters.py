@@ -16,14 +16,12 @@ _ROLES = {
     "tool": "(r.results IS NOT NULL OR r.role = 'tool')",
     "system": "(r.role IS NULL OR r.role IN ('system', 'developer'))",
 }
-ROLES = tuple(_ROLES)
 _TOOL = (
     "(r.calls IS NOT NULL OR r.results IS NOT NULL) AND EXISTS (SELECT 1 FROM call c WHERE c.session = r.session "
     "AND c.tool_use_id IN (SELECT value FROM json_each(coalesce(r.calls, '[]')) UNION ALL "
     "SELECT value FROM json_each(coalesce(r.results, '[]'))) AND c.name = :tool COLLATE NOCASE)"
 )
 _BOUNDARIES = {"before": "r.seq <= coalesce(:base, s.base_seq)", "after": "r.seq > coalesce(:base, s.base_seq)"}
-BOUNDARIES = tuple(_BOUNDARIES)
 _BASE = (
     "SELECT m.base_seq FROM session s JOIN record r ON r.session = s.id AND r.uuid = :uuid "
     "JOIN marker m ON m.session = r.session AND m.seq = r.seq "
