@@ -57,8 +57,11 @@ def connect(path: str | os.PathLike[str], *, full_sync: bool = False) -> Archive
     with failing_clearly():
         try:
             return _opened(place, place, full_sync=full_sync)
+        except UnicodeDecodeError as error:
+            raise failures.of_unreadable_schema() from error
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CANTOPEN or not _is_at_rest(place):
+            code = getattr(error, "sqlite_errorcode", 0)
+            if code & 0xFF != sqlite3.SQLITE_CANTOPEN or not _is_at_rest(place):
                 raise
         # SQLite makes files beside a WAL database even to read it, unless it is told that nobody can change it.
         return _opened(place, f"{Path(place).resolve().as_uri()}?immutable=1", full_sync=full_sync)

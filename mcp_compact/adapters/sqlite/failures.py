@@ -71,10 +71,25 @@ _BY_ERRNO = {
 def of_sqlite(error: sqlite3.Error) -> ServerError | None:
     """The failure that an SQLite error means; None for a defect of ours."""
     code = getattr(error, "sqlite_errorcode", None)
+    if _is_damage(error, code):
+        return ServerError(*_BY_RESULT[sqlite3.SQLITE_CORRUPT])
     if code is None:
         return None
     known = _BY_EXTENDED.get(code) or _BY_RESULT.get(code & _PRIMARY)
     return ServerError(*known) if known else None
+
+
+def _is_damage(error: sqlite3.Error, code: int | None) -> bool:
+    """Damage that SQLite does not call so: text that is none, tables that were there when the archive was opened."""
+    said = str(error)
+    return (code is None and said.startswith("Could not decode to UTF-8")) or (
+        code == sqlite3.SQLITE_ERROR and said.startswith(("no such table", "no such column"))
+    )
+
+
+def of_unreadable_schema() -> ServerError:
+    """The list of tables is no text any more."""
+    return ServerError(*_BY_RESULT[sqlite3.SQLITE_CORRUPT])
 
 
 class DamagedBodyError(ServerError):
