@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,7 +23,7 @@ from mcp_compact.transcripts.kinds import BOUNDARY
 from mcp_compact.transcripts.lines import Line, read_lines
 from mcp_compact.transcripts.native import expand_preserved, native_boundary, native_clearing, summary_of
 from mcp_compact.transcripts.parsed import Parsed, Reader
-from mcp_compact.transcripts.registry import CLAUDE_CODE, OF_CLIENTS, detect_format, reader_for
+from mcp_compact.transcripts.registry import OF_CLIENTS, detect_format, reader_for
 from mcp_compact.transcripts.sniffing import HEADS_BYTES
 
 CHUNK_BYTES = 1 << 20
@@ -182,10 +183,14 @@ def uncollected() -> Iterator[None]:
 
 def batches(work: ImportWork, pieces: Iterable[bytes]) -> Iterator[ReadBatch]:
     """Batches of parsed records. An unfinished last line is read too, but not counted as done."""
-    if work.format != CLAUDE_CODE:
-        yield from _as_read(work, pieces)
-        return
     lines = read_lines(pieces, work.line, work.offset)
+    first = next(lines, None)
+    if first is None:
+        return
+    lines = chain((first,), lines)
+    if not work.reader.goes_on(first):
+        yield from _as_read(work, lines)
+        return
     pending: list[Parsed] = []
     done, line_number = work.offset, work.line
     while group := _group(lines, 1 if pending else BATCH_LINES):
@@ -201,18 +206,18 @@ def batches(work: ImportWork, pieces: Iterable[bytes]) -> Iterator[ReadBatch]:
         yield _taken(work, pending, done, line_number)
 
 
-def _as_read(work: ImportWork, pieces: Iterable[bytes]) -> Iterator[ReadBatch]:
+def _as_read(work: ImportWork, lines: Iterable[Line]) -> Iterator[ReadBatch]:
     """Batches of a file that is read whole each time, made as its reader hands out records."""
     pending: list[Parsed] = []
     held = done = 0
 
-    def counted() -> Iterator[bytes]:
+    def counted() -> Iterator[Line]:
         nonlocal done
-        for piece in pieces:
-            done += len(piece)
-            yield piece
+        for line in lines:
+            done = line.end
+            yield line
 
-    for parsed in work.reader.read(read_lines(counted())):
+    for parsed in work.reader.read(counted()):
         pending.append(parsed)
         held += len(parsed.record.body)
         if (len(pending) >= BATCH_LINES or held >= BATCH_BYTES) and not _awaits_summary(pending):

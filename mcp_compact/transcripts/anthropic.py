@@ -17,7 +17,15 @@ from mcp_compact.transcripts.claude_code import ClaudeCodeReader
 from mcp_compact.transcripts.facts import SessionFacts
 from mcp_compact.transcripts.fields import text_of
 from mcp_compact.transcripts.kinds import HEADER
-from mcp_compact.transcripts.lines import Json, Line, Problem, excerpt, loads, parse_line
+from mcp_compact.transcripts.lines import Json, Line, Problem, excerpt, parse_line
+from mcp_compact.transcripts.objects import (
+    FirstLine,
+    begins_value,
+    cleaned,
+    document,
+    objects_of,
+    several_conversations,
+)
 from mcp_compact.transcripts.parsed import Known, Parsed, nothing_known
 from mcp_compact.transcripts.report import ImportReport
 
@@ -36,6 +44,7 @@ class AnthropicReader:
         self._items = ClaudeCodeReader(source, state["items"] if state else None, known)
         self._model: str | None = state["model"] if state else None
         self._by_line: bool = state["by_line"] if state else False
+        self._first: FirstLine | None = None
 
     @property
     def report(self) -> ImportReport:
@@ -66,36 +75,35 @@ class AnthropicReader:
         """A small JSON value from which another reader goes on."""
         return {"items": self._items.state(), "model": self._model, "by_line": self._by_line}
 
+    def goes_on(self, first: Line) -> bool:
+        """Is it one message a line, by its first one?"""
+        if not self._by_line:
+            self._first = FirstLine(first)
+            value = self._first.value
+            if value is None and not begins_value(first):
+                # Torn, or two in one.
+                value = next((raw for raw, _ in parse_line(first).objects), None)
+            self._by_line = value is not None and self.messages_of(value) is None
+        return self._by_line
+
     def read(self, lines: Iterable[Line]) -> Iterator[Parsed]:
         """The records of the list, in its order."""
         rest = iter(lines)
         first = next(rest, None)
         if first is None:
             return
-        parsed = parse_line(first)
-        if self._by_line or (parsed.objects and self.messages_of(parsed.objects[0][0]) is None):
-            self._by_line = True
-            yield from self._read_lines(chain([first], rest))
+        if self._by_line or ((self._first is None or self._first.line is not first) and self.goes_on(first)):
+            for raw, body, number in objects_of(chain([first], rest), self.report):
+                yield from self._item(raw, body, number)
         else:
-            yield from self._read_document([first, *rest])
+            yield from self._read_document(first, list(rest))
 
-    def _read_lines(self, lines: Iterable[Line]) -> Iterator[Parsed]:
-        for line in lines:
-            parsed = parse_line(line)
-            for problem in parsed.problems:
-                self.report.add_problem(problem)
-            self.report.glued += len(parsed.objects) > 1
-            for raw, body in parsed.objects:
-                yield from self._item(raw, body, line.number)
-
-    def _read_document(self, lines: list[Line]) -> Iterator[Parsed]:
-        if len(lines) > 1 and parse_line(lines[0]).objects:
-            raise CallerError(
-                "several_conversations",
-                "Each line of this file is a message list of its own.",
-                "Import them one by one, each as its own session.",
-            )
-        value = _document(lines)
+    def _read_document(self, first: Line, rest: list[Line]) -> Iterator[Parsed]:
+        looked, self._first = self._first, None
+        value: Any = looked.value if looked is not None else None
+        if value is not None and rest:
+            raise several_conversations()
+        value = document([first, *rest]) if value is None else cleaned(value, [first])
         beside: Json = {}
         if isinstance(value, dict):
             beside = {key: item for key, item in value.items() if key not in _TAKEN}
@@ -129,16 +137,3 @@ class AnthropicReader:
             self.report.add_problem(Problem(place, "a message without role", excerpt(body)))
             return
         yield from self._items.feed(raw, body, place)
-
-
-def _document(lines: list[Line]) -> object:
-    """One JSON value over all lines."""
-    try:
-        return loads(b"\n".join(line.data for line in lines).decode())
-    except (ValueError, RecursionError) as error:
-        at = lines[0].number - 1 + getattr(error, "lineno", 1)
-        raise CallerError(
-            "not_json",
-            f"The message list is not valid JSON (near line {at}).",
-            "Check that the file is complete, or give one message a line.",
-        ) from None

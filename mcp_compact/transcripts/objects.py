@@ -34,6 +34,15 @@ def objects_of(lines: Iterable[Line], report: ImportReport) -> Iterator[tuple[Js
             yield (clean(value) if SURROGATE.search(body) else value), body, line.number
 
 
+class FirstLine:
+    """The first line of a file, read once: it may be all of it, and large."""
+
+    def __init__(self, line: Line) -> None:
+        self.line = line
+        self.value: Json | None = None if line.data[:1] == b"[" else whole_object(line.data)
+        """The object that the line is; None for anything else."""
+
+
 def begins_value(line: Line) -> bool:
     """Does a line begin a JSON value of several lines, or hold a whole list?"""
     text = line.data.strip()

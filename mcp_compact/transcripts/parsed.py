@@ -53,8 +53,12 @@ class Reader(Protocol):
         """The sub-agent that the whole file is about; None for a session of its own."""
         ...
 
+    def goes_on(self, first: Line) -> bool:
+        """Is the file one entry a line, by its first one? Then `read` may be called batch by batch, and go on later."""
+        ...
+
     def read(self, lines: Iterable[Line]) -> Iterator[Parsed]:
-        """The records of these lines. May be called again with the lines that follow."""
+        """The records of these lines. May be called again with the lines that follow, if the file goes on."""
         ...
 
     def facts(self, agent_id: str | None = None) -> SessionFacts:
@@ -62,7 +66,7 @@ class Reader(Protocol):
         ...
 
     def state(self) -> Mapping[str, Any]:
-        """A small JSON value from which another reader of this file goes on."""
+        """A small JSON value from which another reader of this file goes on, if it does."""
         ...
 
 

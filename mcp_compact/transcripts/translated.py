@@ -21,8 +21,15 @@ from mcp_compact.transcripts.entries import Entry
 from mcp_compact.transcripts.facts import FactsGatherer, SessionFacts
 from mcp_compact.transcripts.fields import UUID_CHARS
 from mcp_compact.transcripts.kinds import HEADER, UNKNOWN
-from mcp_compact.transcripts.lines import Json, Line, Problem, excerpt, whole_object
-from mcp_compact.transcripts.objects import begins_value, cleaned, document, objects_of, several_conversations
+from mcp_compact.transcripts.lines import Json, Line, Problem, excerpt
+from mcp_compact.transcripts.objects import (
+    FirstLine,
+    begins_value,
+    cleaned,
+    document,
+    objects_of,
+    several_conversations,
+)
 from mcp_compact.transcripts.parsed import Known, Parsed, derived_uuid, nothing_known
 from mcp_compact.transcripts.report import ImportReport, PairCheck
 
@@ -57,6 +64,7 @@ class TranslatedReader:
         self._session = self._facts[None]
         self.last_uuid: str = state["last"] if state else ""
         """The uuid of the last record, empty before the first."""
+        self._first: FirstLine | None = None
         self._at: object = None
         self._at_ms: int | None = None
         self.begin(state["own"] if state else {})
@@ -117,7 +125,8 @@ class TranslatedReader:
     def goes_on(self, first: Line) -> bool:
         """Is the file one entry a line, by its first one? Then another reader may go on behind any of them."""
         if not self._by_line and not self.is_whole:
-            value = whole_object(first.data)
+            self._first = FirstLine(first)
+            value = self._first.value
             self._by_line = value is not None and self.entries_of(value) is None
         return self._by_line
 
@@ -142,7 +151,9 @@ class TranslatedReader:
         if self._by_line:
             yield from self._read_lines(chain([first], rest))
             return
-        if first.data[:1] == b"[" or (value := whole_object(first.data)) is None:
+        looked, self._first = self._first, None
+        value = (looked if looked is not None and looked.line is first else FirstLine(first)).value
+        if value is None:
             if begins_value(first):
                 yield from self._read_value(document([first, *rest]))
             else:

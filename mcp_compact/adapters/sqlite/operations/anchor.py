@@ -26,7 +26,25 @@ def measure(conn: sqlite3.Connection, session: Session, placed: Sequence[Placed]
     found = _newest(session, placed)
     if found is None:
         return
-    session.anchor_seq, context_tokens = found
+    _take(conn, session, *found)
+
+
+def tell(conn: sqlite3.Connection, session: Session, counted: Sequence[Placed]) -> None:
+    """Give stored answers (their numbers are in `seq`) the usage that came behind them; the first figure stays."""
+    newest = 0
+    for item in counted:
+        told = conn.execute(
+            "UPDATE record SET context_tokens = ? WHERE session = ? AND seq = ? AND context_tokens IS NULL "
+            "AND kind = ? RETURNING active, need_seq",
+            (item.context_tokens, session.id, item.seq, MESSAGE),
+        ).fetchone()
+        if told and told[0] and told[1] > max(newest, session.base_seq, session.anchor_seq):
+            newest = told[1]
+            _take(conn, session, newest, item.context_tokens or 0)
+
+
+def _take(conn: sqlite3.Connection, session: Session, seq: int, context_tokens: int) -> None:
+    session.anchor_seq = seq
     if session.overhead_source == "given" or (session.owner == "client" and _is_ours(conn, session)):
         return
     rows = live_rows(conn, session, after=session.anchor_seq - 1)

@@ -37,6 +37,8 @@ class _Sorted:
     new: list[Placed] = field(default_factory=list)
     known: int = 0
     conflicts: list[Placed] = field(default_factory=list)
+    counted: list[Placed] = field(default_factory=list)
+    """Stored answers that are told again with their usage: clients write it behind the answer."""
 
 
 def append(conn: sqlite3.Connection, key: SessionKey, batch: Batch, now_ms: int) -> Appended:
@@ -63,6 +65,8 @@ def append(conn: sqlite3.Connection, key: SessionKey, batch: Batch, now_ms: int)
         if batch.boundaries or (session.awaited and work.new):
             native.take(conn, session, batch.boundaries, placing.placed, now_ms)
         anchor.measure(conn, session, placing.placed)
+        if work.counted:
+            anchor.tell(conn, session, work.counted)
         if work.new or batch.facts != SessionFacts():
             session.updated_ms = now_ms
         if work.new or not session.active_ms:
@@ -97,10 +101,23 @@ def _sort(conn: sqlite3.Connection, session: Session, batch: Sequence[Placed]) -
             item.seq = session.last_seq + len(fresh)
         elif _is_same(conn, session, stored.get(item.uuid), fresh.get(item.uuid), item):
             work.known += 1
+            if item.context_tokens:
+                _count_late(work, stored, fresh, item)
         else:
             work.conflicts.append(item)
     work.new = list(fresh.values())
     return work
+
+
+def _count_late(
+    work: _Sorted, stored: dict[str, tuple[int, bytes]], fresh: dict[str, Placed], item: Placed
+) -> None:
+    """Give the answer that an earlier line told the usage that a later one tells of it."""
+    if item.uuid in stored:
+        item.seq = stored[item.uuid][0]
+        work.counted.append(item)
+    elif not fresh[item.uuid].context_tokens:
+        fresh[item.uuid].context_tokens = item.context_tokens
 
 
 def _is_same(
