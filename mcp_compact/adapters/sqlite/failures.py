@@ -20,7 +20,7 @@ _BY_RESULT = {
     sqlite3.SQLITE_READONLY: (
         "store_read_only",
         "The store cannot be written.",
-        "Nothing was stored. Check how the disk is mounted, and the permissions of the file, its -wal, -shm and folder.",
+        "Nothing was stored. Check how the disk is mounted, and who may write the file, its -wal, -shm and folder.",
     ),
     sqlite3.SQLITE_CANTOPEN: (
         "store_unreachable",
