@@ -18,6 +18,7 @@ from pathlib import Path
 
 from mcp_compact.adapters.sqlite import failures, filesystem
 from mcp_compact.adapters.sqlite.migrations import check_ours, migrate
+from mcp_compact.adapters.sqlite.waiting import begin_writing
 from mcp_compact.errors import ServerError
 
 if sys.platform != "win32":
@@ -161,7 +162,7 @@ def failing_clearly() -> Iterator[None]:
 def writing(conn: sqlite3.Connection) -> Iterator[None]:
     """One write transaction: committed at the end, else rolled back, whatever happened."""
     with failing_clearly():
-        conn.execute("BEGIN IMMEDIATE")
+        begin_writing(conn)
         try:
             yield
             conn.execute("COMMIT")

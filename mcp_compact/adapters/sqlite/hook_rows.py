@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import sqlite3
 
+from mcp_compact.adapters.sqlite.waiting import begin_writing
+
 APPLICATION_ID = 0x4D435043
 _SCHEMA = os.path.join(os.path.dirname(__file__), "schema")
 BUSY_SECONDS = 2.0
@@ -48,7 +50,7 @@ def open_known(path: str, *, full_sync: bool = False) -> sqlite3.Connection | No
 
 def bind(conn: sqlite3.Connection, client: str, session: tuple[str, str], at: tuple[str, str], now_ms: int) -> None:
     """Note which session (namespace, id) a client's process is at, with its transcript and folder."""
-    conn.execute("BEGIN IMMEDIATE")
+    begin_writing(conn)
     try:
         conn.execute("DELETE FROM binding WHERE at_ms < ?", (now_ms - KEPT_MS,))
         conn.execute("DELETE FROM follower WHERE at_ms < ?", (now_ms - KEPT_MS,))
@@ -150,7 +152,7 @@ def _taken(conn: sqlite3.Connection, column: str, namespace: str, session_id: st
     )
     if conn.execute(find, (namespace, session_id)).fetchone() is None:
         return ""
-    conn.execute("BEGIN IMMEDIATE")
+    begin_writing(conn)
     try:
         row = conn.execute(find, (namespace, session_id)).fetchone()
         if row is not None:

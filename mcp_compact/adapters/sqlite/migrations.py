@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from importlib.resources import files
 
+from mcp_compact.adapters.sqlite.waiting import begin_writing
 from mcp_compact.errors import ServerError
 
 APPLICATION_ID = 0x4D435043
@@ -29,7 +30,7 @@ def migrate(conn: sqlite3.Connection, versions: tuple[tuple[int, str], ...] | No
     newest = known[-1][0]
     if _version(conn) == newest and _application(conn) == APPLICATION_ID:
         return
-    conn.execute("BEGIN IMMEDIATE")
+    begin_writing(conn)
     try:
         # Read again under the lock: another process may have migrated meanwhile.
         check_ours(conn, newest)
