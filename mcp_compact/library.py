@@ -103,7 +103,7 @@ def compact_transcript(  # noqa: PLR0913 - the options of a one-liner
     facts = reader.facts(reader.sole_agent)
     request = CompactRequest("manual", target_tokens=target_tokens, force=True)
     live, report = compact_records(main, request, _offline(model or facts.model, context_window, None, policy))
-    out, warnings = encode(live, output or name)
+    out, warnings = encode(live, output or name, main)
     return FileResult(out, _with_warnings(report, warnings), output or name, reader.report, facts.session_id or "")
 
 

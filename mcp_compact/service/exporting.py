@@ -9,7 +9,6 @@ from typing import Any
 
 from anyio import to_thread
 
-from mcp_compact.compaction.in_memory import turns_of
 from mcp_compact.compaction.request import Surroundings
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.live import LiveContext
@@ -24,6 +23,7 @@ from mcp_compact.transcripts.beside import NOTHING, Beside, beside_of, system_te
 from mcp_compact.transcripts.facts import facts_of
 from mcp_compact.transcripts.masked_out import Masker
 from mcp_compact.transcripts.outs import Origin, Out, finished, out_of
+from mcp_compact.transcripts.whole_answers import whole_turns
 
 EVERYTHING = "all"
 
@@ -120,7 +120,7 @@ def _said(archive: Sequence[Record]) -> tuple[Record, ...]:
 
 def _exported(out: Out, live: LiveContext, archive: Sequence[Record], row: SessionRow) -> Exported:
     around = Surroundings(session_id=row.key.session_id)
-    turns, repairs = valid_turns(turns_of(live, around), close_open_calls=True)
+    turns, repairs = valid_turns(whole_turns(live, around), close_open_calls=True)
     masker = Masker()
     turns = masker.turns(turns)
     beside = beside_of(archive, [record.uuid for record in live.all]) if archive else NOTHING

@@ -14,7 +14,6 @@ from mcp_compact.compaction.in_memory import (
     compact_in_memory,
     conversation,
     snapshot_of,
-    turns_of,
 )
 from mcp_compact.compaction.pipeline import NothingDone
 from mcp_compact.compaction.plan import Declined, Loss, Span
@@ -31,6 +30,7 @@ from mcp_compact.messages.valid import valid_turns
 from mcp_compact.messages.weights import CountUnits, Family
 from mcp_compact.service.results import Slice
 from mcp_compact.service.status import slices_of
+from mcp_compact.transcripts.beside import beside_of
 from mcp_compact.transcripts.native import (
     boundary_marker,
     clearing_marker,
@@ -39,8 +39,9 @@ from mcp_compact.transcripts.native import (
     native_clearing,
     summary_of,
 )
-from mcp_compact.transcripts.outs import written
+from mcp_compact.transcripts.outs import finished, origin_of, written
 from mcp_compact.transcripts.parsed import derived_uuid
+from mcp_compact.transcripts.whole_answers import whole_turns
 
 EVERYTHING_AFTER = 0
 
@@ -110,10 +111,20 @@ def compact_records(records: Sequence[Record], request: CompactRequest, how: Off
     return live, report
 
 
-def encode(live: LiveContext, format_name: str) -> tuple[list[dict[str, Any]], list[str]]:
-    """The live context in an output format, valid, with open calls left open, and the repairs."""
-    turns, warnings = valid_turns(turns_of(live, Surroundings(cleared=ClearedText(hint=""))))
-    return written(format_name, turns, live), warnings
+def encode(
+    live: LiveContext, format_name: str, archive: Sequence[Record] | None = None
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The live context in an output format, valid, with open calls left open, and the repairs.
+
+    With the `archive` that it comes from, system prompts and what only its provider reads go along where the format
+    has a place for them, and the whole is made what the format's provider takes.
+    """
+    turns, warnings = valid_turns(whole_turns(live, Surroundings(cleared=ClearedText(hint=""))))
+    if archive is None:
+        return written(format_name, turns, live), warnings
+    beside = beside_of(archive, [record.uuid for record in live.all])
+    done = finished(format_name, turns, origin_of(live, beside))
+    return done.messages, [*warnings, *(f"{change.path}: {change.text}" for change in done.changes)]
 
 
 def _conversation(records: Sequence[Record], how: Offline, around: Surroundings) -> Conversation:

@@ -9,7 +9,6 @@ from typing import Any
 
 from anyio import to_thread
 
-from mcp_compact.compaction.in_memory import turns_of
 from mcp_compact.compaction.request import Surroundings
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.blocks import OBJECT
@@ -23,6 +22,7 @@ from mcp_compact.transcripts.outs import OUTS, origin_of
 from mcp_compact.transcripts.registry import sniff
 from mcp_compact.transcripts.validity.providers import ANTHROPIC, provider_of, repaired
 from mcp_compact.transcripts.validity.rules import DEPENDS, OPEN, REFUSED, Change, Finding
+from mcp_compact.transcripts.whole_answers import whole_turns
 
 LISTS = ("messages", "contents", "input")
 """Where a request holds its messages."""
@@ -116,7 +116,7 @@ async def validate_context(deps: Deps, key: SessionKey, provider: str, *, repair
     live, _ = await load_live(deps, key)
 
     def work() -> tuple[Validation, list[str]]:
-        turns, repairs = valid_turns(turns_of(live, Surroundings(session_id=key.session_id)))
+        turns, repairs = valid_turns(whole_turns(live, Surroundings(session_id=key.session_id)))
         return validation(name, out.encode(turns, origin_of(live)), repair=repair), repairs
 
     done, repairs = await to_thread.run_sync(work)

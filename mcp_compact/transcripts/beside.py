@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mcp_compact.messages.blocks import OBJECT, Raw
+from mcp_compact.messages.blocks import OBJECT, Raw, TextBlock
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.message import Record
 
@@ -55,6 +55,8 @@ def beside_of(archive: Iterable[Record], shown: Iterable[MessageUuid]) -> Beside
             elif is_system(record) or is_silent(record.raw):
                 held.append(record)
             continue
+        if not _says_anything(record):
+            continue
         if record.uuid in names:
             if held:
                 before[record.uuid] = tuple(held)
@@ -63,6 +65,11 @@ def beside_of(archive: Iterable[Record], shown: Iterable[MessageUuid]) -> Beside
         held, last = [], record
     closing = tuple(held) if last is not None and last.uuid in names else ()
     return Beside(tuple(leading.values()), before, closing, frozenset(parted))
+
+
+def _says_anything(record: Record) -> bool:
+    """Blank messages are not sent: what stands before one belongs to the next."""
+    return any(not isinstance(block, TextBlock) or block.text.strip() for block in record.blocks)
 
 
 def is_system(record: Record) -> bool:

@@ -89,6 +89,8 @@ class _Writer:
     records: Mapping[MessageUuid, Record]
     out: list[Json] = field(default_factory=list)
     names: dict[ToolUseId, str] = field(default_factory=dict)
+    made: list[Json] = field(default_factory=list)
+    """The calls of the content at hand that were no parts of the API's before."""
 
     def answer(self, turns: Sequence[Turn]) -> None:
         """The model's turns between two of the user's: one content."""
@@ -100,10 +102,11 @@ class _Writer:
             self.out.append(owned[0])
             return
         parts: list[Any] = []
+        self.made.clear()
         for turn, own in zip(turns, owned, strict=True):
             parts += own["parts"] if own is not None else self._model_parts(turn)
         if parts:
-            self.out.append({"role": MODEL, "parts": _signed(parts)})
+            self.out.append({"role": MODEL, "parts": self._signed(parts)})
 
     def asked(self, turns: Sequence[Turn]) -> None:
         """The user's turns between two of the model's: first all results in one content, then each turn's rest."""
@@ -133,10 +136,22 @@ class _Writer:
         parts: list[Json] = []
         for block in turn.blocks:
             if isinstance(block, ToolUseBlock) and not block.server:
-                parts.append(own.get(block.id) or _call(block))
+                parts.append(own.get(block.id) or self._call(block))
             elif (part := _part(block)) is not None:
                 parts.append(part)
         return parts
+
+    def _call(self, block: ToolUseBlock) -> Json:
+        part = _call(block)
+        self.made.append(part)
+        return part
+
+    def _signed(self, parts: Sequence[Json]) -> list[Json]:
+        """The parts, the first call with a signature where it is ours: newer models refuse one that has none."""
+        first = next((at for at, part in enumerate(parts) if _named(part, "functionCall", "function_call")), None)
+        if first is None or not any(parts[first] is part for part in self.made):
+            return list(parts)
+        return [*parts[:first], {**parts[first], "thoughtSignature": NO_SIGNATURE}, *parts[first + 1 :]]
 
     def _own_calls(self, turn: Turn) -> dict[ToolUseId, Json]:
         record = self.records.get(turn.uuid) if turn.uuid is not None else None
@@ -162,15 +177,6 @@ def _is_result(block: Block) -> bool:
 def _named(part: Raw, *names: str) -> Raw:
     found = (part[name] for name in names if isinstance(part.get(name), OBJECT))
     return next(found, {})
-
-
-def _signed(parts: Sequence[Json]) -> list[Json]:
-    """The parts, the first call among them with a signature: newer models refuse one that has none."""
-    calls = [at for at, part in enumerate(parts) if _named(part, "functionCall", "function_call")]
-    if not calls or any(part.get("thoughtSignature") or part.get("thought_signature") for part in parts):
-        return list(parts)
-    first = calls[0]
-    return [*parts[:first], {**parts[first], "thoughtSignature": NO_SIGNATURE}, *parts[first + 1 :]]
 
 
 def _call(block: ToolUseBlock) -> Json:

@@ -42,6 +42,7 @@ def to_chat(
         told = beside.before.get(group[0].uuid, ()) if group[0].uuid is not None else ()
         out += [_system(record) for record in told if is_system(record)]
         out += _group(group, known)
+    out += [_system(record) for record in beside.closing if is_system(record)]
     return [clean(message) for message in out]
 
 

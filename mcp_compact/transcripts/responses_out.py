@@ -26,7 +26,7 @@ from mcp_compact.messages.codec import clean
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.valid import Turn
-from mcp_compact.transcripts.beside import NOTHING, Beside, is_silent, is_system, item_of
+from mcp_compact.transcripts.beside import NOTHING, Beside, is_system, item_of
 
 Json: TypeAlias = dict[str, Any]
 MODEL_ITEMS = frozenset(
@@ -47,6 +47,8 @@ ANSWERED = frozenset(("mcp_call", "file_search_call", "code_interpreter_call"))
 ROLES = ("user", "assistant", "system", "developer")
 PARTS = frozenset(("input_text", "input_image", "input_file", "input_audio", "output_text", "refusal"))
 ERROR = "[error]"
+CODEX_OWN = "internal_"
+"""How the names of fields begin that Codex adds to items."""
 _ENVELOPE = frozenset(("uuid", "parentUuid", "timestamp"))
 
 
@@ -63,7 +65,8 @@ def to_items(
     out = [item for record in beside.leading for item in _system(record)]
     for stretch in _stretches(listed):
         out += writer.stretch(stretch)
-    out += [dict(item_of(record.raw)) for record in beside.closing if is_silent(record.raw)]
+    for record in beside.closing:
+        out += _system(record) if is_system(record) else [_of_api(dict(item_of(record.raw)))]
     return [clean(item) for item in out]
 
 
@@ -106,15 +109,15 @@ def _stretches(turns: Sequence[Turn]) -> Iterator[list[Turn]]:
 def _verbatim_calls(turns: Sequence[Turn], known: Mapping[MessageUuid, Record]) -> dict[ToolUseId, str]:
     """The calls that go out as they came, and their kinds."""
     found: dict[ToolUseId, str] = {}
-    answered: set[ToolUseId] = set()
+    changed: set[ToolUseId] = set()
     for turn in turns:
         item = _own(turn, known)
         for block in turn.blocks:
-            if isinstance(block, ToolResultBlock) and not block.server and turn.whole:
-                answered.add(block.tool_use_id)
+            if isinstance(block, ToolResultBlock) and not block.server and item is None:
+                changed.add(block.tool_use_id)
             elif isinstance(block, ToolUseBlock) and not block.server and item is not None:
                 found[block.id] = str(item.get("type"))
-    return {call: kind for call, kind in found.items() if kind in ANSWERS or call in answered}
+    return {call: kind for call, kind in found.items() if kind in ANSWERS or call not in changed}
 
 
 def _own(turn: Turn, known: Mapping[MessageUuid, Record]) -> Json | None:
@@ -124,6 +127,11 @@ def _own(turn: Turn, known: Mapping[MessageUuid, Record]) -> Json | None:
         return None
     item = item_of(record.raw)
     return {key: value for key, value in item.items() if key not in _ENVELOPE} if is_item(item) else None
+
+
+def _of_api(item: Json) -> Json:
+    """The item without what Codex notes in it for itself."""
+    return {key: value for key, value in item.items() if not key.startswith(CODEX_OWN)}
 
 
 @dataclass(slots=True)
@@ -136,22 +144,31 @@ class _Writer:
     def stretch(self, turns: Sequence[Turn]) -> Iterator[Json]:
         """The items of the model's turns that follow each other, or of one turn of the user."""
         owned = [self._verbatim(turn) for turn in turns]
-        is_whole = all(item is not None for item in owned) and turns[0].uuid not in self.beside.parted
+        beside = [item_of(record.raw) for turn in turns for record in self._beside(turn)]
+        is_whole = (
+            all(item is not None for item in owned)
+            and turns[0].uuid not in self.beside.parted
+            # Codex keeps reasoning without its id, and the API wants one.
+            and (self.for_codex or all("id" in item for item in beside if item.get("type") == "reasoning"))
+        )
         for turn, item in zip(turns, owned, strict=True):
             yield from self._before(turn, is_whole=is_whole)
             if item is None:
                 yield from self.written(turn)
-            elif turn.role != "assistant" or is_whole or item.get("type") in ANSWERED:
-                yield item
+            elif turn.role != "assistant" or item.get("type") in ANSWERED:
+                yield item if self.for_codex else _of_api(item)
             else:
-                yield {key: value for key, value in item.items() if key != "id"}
+                yield self._told(item if is_whole else {key: value for key, value in item.items() if key != "id"})
+
+    def _beside(self, turn: Turn) -> tuple[Record, ...]:
+        return self.beside.before.get(turn.uuid, ()) if turn.uuid is not None else ()
 
     def _before(self, turn: Turn, *, is_whole: bool) -> Iterator[Json]:
-        for record in self.beside.before.get(turn.uuid, ()) if turn.uuid is not None else ():
+        for record in self._beside(turn):
             if is_system(record):
                 yield from _system(record)
             elif is_whole or item_of(record.raw).get("type") != "reasoning":
-                yield dict(item_of(record.raw))
+                yield _of_api(dict(item_of(record.raw)))
 
     def _verbatim(self, turn: Turn) -> Json | None:
         item = _own(turn, self.known)
@@ -164,6 +181,16 @@ class _Writer:
                 if kind != (ANSWERS | FIXED_ANSWERS).get(asked):
                     return None
         return item
+
+    def _told(self, item: Json) -> Json:
+        """An answer whose parts the API would take for an item of its own, which has an id: its text alone."""
+        parts = item.get("content")
+        if self.for_codex:
+            return item
+        if not isinstance(parts, list) or _is_models_own(item, parts):
+            return _of_api(item)
+        texts = [part.get("text", part.get("refusal")) for part in parts]
+        return {"type": "message", "role": "assistant", "content": "\n\n".join(map(str, texts))}
 
     def written(self, turn: Turn) -> Iterator[Json]:
         """Runs of text and media as messages, calls and results as items of their own, in order."""
@@ -221,6 +248,11 @@ class _Writer:
         if block.data and not self.for_codex:
             return {"type": "input_file", "filename": "document.pdf", "file_data": url}
         return None
+
+
+def _is_models_own(item: Json, parts: list[Any]) -> bool:
+    """Is it an answer as the API gave it? Codex keeps less of one."""
+    return "id" in item and "status" in item and all("annotations" in part or "refusal" in part for part in parts)
 
 
 def _system(record: Record) -> Iterator[Json]:

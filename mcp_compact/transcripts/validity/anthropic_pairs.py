@@ -45,9 +45,7 @@ def check_pairs(messages: Sequence[Any], log: Log) -> None:
         if turn.role == "assistant":
             following = turns[number + 1] if number + 1 < len(turns) else None
             _calls(turn, following, log, _Known(seen, results, is_open=number == open_turn))
-            if following is not None:
-                # An answer that a server's call ended may be sent back as it is.
-                _servers(turn, log)
+            _servers(turn, log, is_last=following is None)
         else:
             _results(turn, before, log)
 
@@ -123,14 +121,14 @@ def _results(turn: _Turn, before: _Turn | None, log: Log) -> None:
         taken.add(call)
 
 
-def _servers(turn: _Turn, log: Log) -> None:
-    """A server's calls and results: both halves in the turn, the call first."""
+def _servers(turn: _Turn, log: Log, *, is_last: bool) -> None:
+    """A server's calls and results: both halves in the turn. An answer that such a call ends may be sent back."""
     calls = {str(block.get("id")): place for place, block in turn.of("server_tool_use", "mcp_tool_use")}
     given = {
         str(block.get("tool_use_id")): place
         for place, block in turn.blocks
         if str(block.get("type")).endswith("_tool_result") and block.get("type") != "tool_result"
     }
-    for half in calls.keys() ^ given.keys():
+    for half in given.keys() - calls.keys() if is_last else calls.keys() ^ given.keys():
         place = calls.get(half) or given[half]
         log.add("server-pair", *place, detail=f"{half} has no {'result' if half in calls else 'call'}")

@@ -144,7 +144,8 @@ class _Look:
             self._result(index, at, block)
         else:
             self._other(index, (at,), block, kind)
-        if (kind in OF_ANSWERS and role == "user") or (kind in OF_USERS and role == "assistant"):
+        is_of_answers = kind in OF_ANSWERS or (kind.endswith("_tool_result") and kind != RESULT)
+        if (is_of_answers and role == "user") or (kind in OF_USERS and role == "assistant"):
             log.add("place", index, at, detail=kind)
 
     def _call(self, index: int, at: int, block: Raw) -> None:

@@ -51,7 +51,7 @@ def check(messages: Sequence[Any]) -> list[Finding]:
         log.add("count", -1, detail=f"{len(messages):,}")
     pairs = _Pairs(log)
     for index, message in enumerate(messages):
-        if not isinstance(message, OBJECT):
+        if not isinstance(message, OBJECT) or not ("role" in message or "content" in message):
             log.add("message", index)
             continue
         role = message.get("role")

@@ -1,0 +1,51 @@
+"""A transcript read once, and what of it goes out: whole and compacted, in every format that a provider takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mcp_compact.compaction.request import CompactRequest
+from mcp_compact.messages.message import Record
+from mcp_compact.messages.weights import Family, estimate_units
+from mcp_compact.service.offline import Offline, compact_records, encode
+from mcp_compact.transcripts.outs import OUTS, Out
+from mcp_compact.transcripts.registry import detect_format
+from tests.transcripts.foreign import records
+
+OF_PROVIDERS = tuple(out for out in OUTS.values() if out.provider)
+HOW = Offline(Family("estimate", 1000, 0, 0), lambda texts: [estimate_units(text) for text in texts], slices=False)
+
+
+def conversations(file: Path) -> Iterator[bytes]:
+    """The conversations of a file: one, or one a line."""
+    data = file.read_bytes()
+    if file.parent.name == "openai-chat":
+        yield from data.splitlines()
+    else:
+        yield data
+
+
+def dialogue(data: bytes, format_name: str = "") -> list[Record]:
+    """The records of a transcript's own session; none where it holds no message."""
+    found = records(format_name or detect_format(data), data)
+    main = [record for record in found if record.agent_id is None] or found
+    return main if any(record.is_message for record in main) else []
+
+
+def sent(found: list[Record], out: Out | str, target_tokens: int = 10**9) -> list[dict[str, Any]]:
+    """The messages of a session in a format, compacted to a target."""
+    live, _ = compact_records(found, CompactRequest("manual", target_tokens=target_tokens, force=True), HOW)
+    return encode(live, out if isinstance(out, str) else out.name, found)[0]
+
+
+def all_sent(found: list[Record], target_tokens: int = 10**9) -> dict[str, list[dict[str, Any]]]:
+    """The same in the format of each provider, after one compaction."""
+    live, _ = compact_records(found, CompactRequest("manual", target_tokens=target_tokens, force=True), HOW)
+    return {out.provider: encode(live, out.name, found)[0] for out in OF_PROVIDERS}
+
+
+def tokens_of(found: list[Record]) -> int:
+    """The tokens of a session's context, by estimate."""
+    return compact_records(found, CompactRequest("manual", target_tokens=10**9, force=True), HOW)[1].tokens_before
