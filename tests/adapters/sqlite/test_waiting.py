@@ -40,7 +40,7 @@ def test_who_waits_asks_until_the_lock_is_free(path: Path, monkeypatch: pytest.M
             if len(slept) == 100:
                 holder.execute("ROLLBACK")
 
-        monkeypatch.setattr(waiting.time, "sleep", sleep)
+        monkeypatch.setattr("mcp_compact.adapters.sqlite.waiting.time.sleep", sleep)
         begin_writing(conn)
         assert len(slept) == 100
         assert conn.execute("PRAGMA busy_timeout").fetchone() == (600_000,)
