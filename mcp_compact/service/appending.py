@@ -18,7 +18,7 @@ from mcp_compact.ports.store import Appended, Batch, Prepared, SessionFacts, Ses
 from mcp_compact.service.automatic import compact_if_due
 from mcp_compact.service.deps import Deps
 from mcp_compact.service.prepare import content_hash, message_hash, prepare
-from mcp_compact.service.reading import live_messages
+from mcp_compact.service.reading import begins_as_given, live_messages
 from mcp_compact.service.results import AppendResult
 from mcp_compact.service.status import status_of
 from mcp_compact.transcripts.claude_code import ClaudeCodeReader
@@ -151,7 +151,9 @@ async def _repeated(deps: Deps, key: SessionKey, items: Sequence[Mapping[str, An
 async def _live_prefix(deps: Deps, key: SessionKey, hashes: Sequence[bytes]) -> int:
     """Messages at the head of the list that are the live context as we give it out, whole."""
     row = await deps.row(key)
-    if row.compactions == 0 and row.marker_seq == 0 and row.forked_at is None:
+    if not hashes or (row.compactions == 0 and row.marker_seq == 0 and row.forked_at is None):
+        return 0
+    if not await begins_as_given(deps, key, lambda m: message_hash(m["role"], m["content"]) == hashes[0]):
         return 0
     given = [message_hash(m["role"], m["content"]) for m in await live_messages(deps, key)]
     return len(given) if 1 < len(given) <= len(hashes) and list(hashes[: len(given)]) == given else 0

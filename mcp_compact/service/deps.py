@@ -20,6 +20,7 @@ from mcp_compact.ports.summarizer import Summarizer
 from mcp_compact.ports.tokenizer import Tokenizer
 from mcp_compact.service.keys import MAX_SESSION_ID
 from mcp_compact.service.keys import session_key as session_key  # noqa: PLC0414 - of the use cases too
+from mcp_compact.service.page_cache import PageCache
 from mcp_compact.service.prepare import best_counter
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Deps:
     """Who can be asked for a summary, by the names of the setting (the calling agent aside)."""
     extractions: Extractions | None = None
     """Session memory in the background; None where nobody hosts it."""
+    pages: PageCache = field(default_factory=PageCache)
 
     async def row(self, key: SessionKey) -> SessionRow:
         """The session's row. Raises CallerError `unknown_session`."""

@@ -25,7 +25,6 @@ from mcp_compact.service.paging import page, pieces
 from mcp_compact.service.results import MessagesPage, OriginalPart
 from mcp_compact.transcripts.outs import out_of, written
 from mcp_compact.transcripts.whole_answers import whole_turns
-from mcp_compact.transcripts.whole_answers import whole_turns
 
 LIVE_PAGE_RECORDS = 2_000
 LIVE_PAGE_BYTES = 32 * 1024 * 1024
