@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from mcp_compact.messages.repeats import counting_results
 from mcp_compact.messages.valid import Turn, valid_turns
 from mcp_compact.ports.store import LivePage, SessionKey
 from mcp_compact.service.deps import Deps, family
-from mcp_compact.service.offline import whole_turns
+from mcp_compact.service.page_cache import Whole
 from mcp_compact.service.paging import page, pieces
 from mcp_compact.service.results import MessagesPage, OriginalPart
 from mcp_compact.transcripts.outs import out_of, written
@@ -28,6 +28,8 @@ from mcp_compact.transcripts.whole_answers import whole_turns
 
 LIVE_PAGE_RECORDS = 2_000
 LIVE_PAGE_BYTES = 32 * 1024 * 1024
+FIRST_RECORDS = 16
+"""What a boundary brings, and the first messages that it kept."""
 ORIGINAL_CHARS = 40_000
 """About 12,000 tokens of code: a part of an original, below what clients cut off."""
 
@@ -69,26 +71,39 @@ async def messages_page(
     """One page of the live context in a provider's format. The cursor holds while messages are appended."""
     out_of(format_name)
     row = await deps.row(key)
-    live, version = await load_live(deps, key)
-    around = Surroundings(session_id=key.session_id)
-    start = place_in(cursor, version)
-
-    def work() -> tuple[list[Mapping[str, Any]], int | None, list[str]]:
-        turns, warnings = _turns(live, around, close_open_calls=close_open_calls)
-        items = list(pieces([clean(item) for item in written(format_name, turns, live)], deps.settings.page_tokens))
-        return *page(items, start, deps.settings.page_tokens), warnings
-
-    # In a thread: a context of many images has tens of megabytes, and other calls go on meanwhile.
-    taken, following, warnings = await to_thread.run_sync(work)
+    # Nothing else decides what is given out; the hash also tells what was appended.
+    name = (key, format_name, close_open_calls, row.marker_seq, row.live_hash)
+    now_ms = deps.clock.now_ms()
+    known = deps.pages.find(name, now_ms)
+    whole = known or await _whole(deps, key, format_name, close_open_calls=close_open_calls)
+    taken, following = page(whole.items, place_in(cursor, whole.version), deps.settings.page_tokens)
+    if known is None and following is not None and (await deps.row(key)).live_hash == row.live_hash:
+        deps.pages.keep(name, whole, now_ms)
     return MessagesPage(
         session_id=key.session_id,
         format=format_name,
         messages=tuple(taken),
-        next_cursor=f"{version}:{following}" if following is not None else "",
-        warnings=tuple(warnings),
-        boundary_uuid=live.boundary.uuid if live.boundary else "",
+        next_cursor=f"{whole.version}:{following}" if following is not None else "",
+        warnings=whole.warnings,
+        boundary_uuid=whole.boundary_uuid,
         tokens=family(row).tokens(row.live_weight),
     )
+
+
+async def _whole(deps: Deps, key: SessionKey, format_name: str, *, close_open_calls: bool) -> Whole:
+    """The live context in a format, cut into what pages are made of."""
+    live, version = await load_live(deps, key)
+    around = Surroundings(session_id=key.session_id)
+
+    def work() -> tuple[tuple[Mapping[str, Any], ...], list[str]]:
+        turns, warnings = _turns(live, around, close_open_calls=close_open_calls)
+        given = [clean(item) for item in written(format_name, turns, live)]
+        return tuple(pieces(given, deps.settings.page_tokens)), warnings
+
+    # In a thread: a context of many images has tens of megabytes, and other calls go on meanwhile.
+    items, warnings = await to_thread.run_sync(work)
+    size_bytes = 2 * sum(len(record.body) for record in live.all)
+    return Whole(items, version, live.boundary.uuid if live.boundary else "", tuple(warnings), size_bytes)
 
 
 def _turns(live: LiveContext, around: Surroundings, *, close_open_calls: bool = False) -> tuple[list[Turn], list[str]]:
@@ -100,6 +115,22 @@ async def live_messages(deps: Deps, key: SessionKey) -> list[dict[str, Any]]:
     live, _ = await load_live(deps, key)
     turns, _ = await to_thread.run_sync(_turns, live, Surroundings(session_id=key.session_id))
     return written("anthropic", turns, live)
+
+
+async def begins_as_given(deps: Deps, key: SessionKey, begins: Callable[[Mapping[str, Any]], bool]) -> bool:
+    """Does the live context, as it is given out, begin with a message that passes? Reads its first records alone."""
+    number = FIRST_RECORDS
+    while True:
+        part = await deps.store.live(key, after=0, limit=number, max_bytes=LIVE_PAGE_BYTES)
+        if part is None:
+            return False
+        live = _assembled(part.records, dict(part.clearings), part)
+        turns, _ = await to_thread.run_sync(_turns, live, Surroundings(session_id=key.session_id))
+        given = written("anthropic", turns, live)
+        # What follows may still become part of the last message, but not of one before it.
+        if len(given) > 1 or part.next_after is None:
+            return bool(given) and begins(given[0])
+        number *= 4
 
 
 def place_in(cursor: str, version: str) -> int:
