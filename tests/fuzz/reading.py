@@ -31,7 +31,8 @@ def check_reading(data: bytes, format_name: str = "") -> str:
         reader, found = _read(name, [data])
     except CallerError as error:
         return error.code
-    json.dumps([reader.state(), reader.report.as_json()], ensure_ascii=False, allow_nan=False).encode()
+    assert json.loads(json.dumps(reader.state(), allow_nan=False)) == reader.state()
+    json.dumps(reader.report.as_json(), ensure_ascii=False, allow_nan=False).encode()
     middle = len(data) // 2
     _, in_pieces = _read(name, [data[:middle], data[middle:]])
     assert [item.record.body for item in in_pieces] == [item.record.body for item in found]
