@@ -9,10 +9,14 @@ from dataclasses import replace
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until stdin closes; on a network until told to stop."""
+    # What modules are made of is no garbage: looking for some in it takes an eighth of the start.
+    gc.disable()
     from mcp_compact.config import load_settings
     from mcp_compact.errors import CallerError
     from mcp_compact.server.transports import serve
 
+    gc.freeze()
+    gc.enable()
     given = {"host": arguments.host, "port": arguments.port}
     if arguments.transport == "stdio" and any(value is not None for value in given.values()):
         raise CallerError(

@@ -164,17 +164,17 @@ def is_instruction(sentence: str) -> bool:
     """May one sentence be a standing instruction? A cue is enough; `rule_grammar.kind_of` judges more strictly."""
     if len(sentence) > LONGEST_INSTRUCTION or sentence.endswith(("?", "？")):  # noqa: RUF001
         return False
+    return _may_be(sentence)
+
+
+@lru_cache(maxsize=4_096)
+def _may_be(sentence: str) -> bool:
+    """Remembered, since prompts are sent again and again and judging a sentence costs what storing a record does."""
     dense = _DENSE.search(sentence) is not None
     if len(sentence) < (SHORTEST_DENSE_INSTRUCTION if dense else SHORTEST_INSTRUCTION):
         return False
     if _CUE.search(sentence.lower()) is not None or (dense and _DENSE_CUE.search(sentence) is not None):
         return True
-    return _is_of_a_kind(sentence)
-
-
-@lru_cache(maxsize=4_096)
-def _is_of_a_kind(sentence: str) -> bool:
-    """Remembered, since prompts are sent again and again and judging one costs what storing a record does."""
     return kind_of(sentence) != ""
 
 

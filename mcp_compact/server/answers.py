@@ -12,7 +12,7 @@ from mcp.types import CallToolResult, TextContent
 from mcp_compact.errors import ServerError
 from mcp_compact.messages.codec import clean, well_formed
 from mcp_compact.server.backend import Backend
-from mcp_compact.server.errors import unwritable
+from mcp_compact.server.errors import is_plain, unwritable
 
 FIRST_STRUCTURED = "2025-06-18"
 """Protocol versions are dates; older ones know no structured content."""
@@ -49,6 +49,8 @@ def last_named(data: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _writable(data: Mapping[str, Any]) -> dict[str, Any]:
+    if is_plain(data):
+        return dict(data)
     fault = unwritable(data)
     if fault:
         raise ServerError("unwritable", f"The answer holds {fault}.", "get_original gives single messages as text.")
@@ -61,6 +63,7 @@ def _dump(data: Mapping[str, Any]) -> str:
 
 
 def _reads_text_only(ctx: Context[Backend]) -> bool:
-    client = ctx.session.client_params
+    request = ctx.request_context
+    client = request.session.client_params
     name = client.client_info.name.lower() if client else ""
-    return (ctx.protocol_version or FIRST_STRUCTURED) < FIRST_STRUCTURED or name.startswith(TEXT_READERS)
+    return (request.protocol_version or FIRST_STRUCTURED) < FIRST_STRUCTURED or name.startswith(TEXT_READERS)

@@ -19,6 +19,7 @@ MAX_NAMED = 5
 MAX_SHOWN = 80
 MAX_NUMBER_BITS = 1024
 """Whole numbers up to here, the range of a double, can be written as JSON by everybody."""
+MAX_COMMON = 2**53
 
 logger = logging.getLogger(__name__)
 
@@ -40,11 +41,29 @@ def argument_error(error: ValidationError) -> CallerError:
 
 def checked(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a call with every text well formed. Raises CallerError for what JSON cannot carry."""
+    if is_plain(arguments):
+        return dict(arguments)
     fault = unwritable(arguments)
     if fault:
         raise CallerError("bad_arguments", f"The arguments hold {fault}.", "Nothing was stored.")
     cleaned: dict[str, Any] = clean(arguments)
     return cleaned
+
+
+def is_plain(value: Any, levels: int = MAX_DEPTH) -> bool:  # noqa: ANN401 - JSON
+    """At a glance: ASCII texts, common numbers, few levels. Then nothing is wrong with it, and nothing to be mended."""
+    kind = type(value)
+    if kind is str:
+        return bool(value.isascii())
+    if kind is int:
+        return bool(-MAX_COMMON <= value <= MAX_COMMON)
+    if value is None or kind is bool:
+        return True
+    if not levels:
+        return False
+    if kind is dict:
+        return all(is_plain(item, levels - 1) and is_plain(key, 0) for key, item in value.items())
+    return kind is list and all(is_plain(item, levels - 1) for item in value)
 
 
 def unwritable(value: object) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -19,6 +19,10 @@ from mcp_compact.settings_table import HttpSettings
 WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - named to tell that they are no host's name
 OPEN_PATHS = ("/health",)
 """Counted for nobody."""
+REMEMBERED = 1_000
+"""Pairs of Host and Origin: any port of this machine is let in, so that there may be many."""
+NOT_CHECKED = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+"""For the SDK's routes, which would check once more what `HostGuard` has let in."""
 
 
 def security(http: HttpSettings, host: str, port: int) -> TransportSecuritySettings:
@@ -56,13 +60,19 @@ class HostGuard:
 
     app: ASGIApp
     settings: TransportSecuritySettings
+    _good: set[tuple[tuple[bytes, bytes], ...]] = field(default_factory=set)
+    """Headers that were let in before: clients send the same again and again."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            refused = await TransportSecurityMiddleware(self.settings).validate_request(Request(scope))
-            if refused is not None:
-                await refused(scope, receive, send)
-                return
+            told = tuple(header for header in scope["headers"] if header[0] in (b"host", b"origin"))
+            if told not in self._good:
+                refused = await TransportSecurityMiddleware(self.settings).validate_request(Request(scope))
+                if refused is not None:
+                    await refused(scope, receive, send)
+                    return
+                if len(self._good) < REMEMBERED:
+                    self._good.add(told)
         await self.app(scope, receive, send)
 
 

@@ -16,6 +16,7 @@ from types import FrameType
 
 import anyio
 import uvicorn
+from anyio import to_thread
 from mcp.server.auth.settings import AuthSettings
 from pydantic import AnyHttpUrl, ValidationError
 from starlette.applications import Starlette
@@ -27,10 +28,10 @@ from starlette.routing import Route
 from mcp_compact.config import Settings
 from mcp_compact.errors import CallerError, CompactError
 from mcp_compact.ports.tokens import Tenants
-from mcp_compact.server.app import build_server
-from mcp_compact.server.backend import Place
+from mcp_compact.server.app import CompactServer, build_server
+from mcp_compact.server.backend import Place, settle
 from mcp_compact.server.connections import patient
-from mcp_compact.server.guards import WILDCARDS, HostGuard, RateGuard, WholeBodies, security
+from mcp_compact.server.guards import NOT_CHECKED, WILDCARDS, HostGuard, RateGuard, WholeBodies, security
 from mcp_compact.server.metrics_route import Sessions, metrics_answer
 from mcp_compact.server.tenants import LOOPBACK, Access, Quotas, Rates, Verifier, current_tenant, signed_tokens
 from mcp_compact.service.service import Service
@@ -164,7 +165,7 @@ def network_app(settings: Settings, network: Network, *, port: int) -> Starlette
             sse_path=SSE_PATH,
             message_path=MESSAGES_PATH,
             max_request_body_size=http.max_body_bytes,
-            transport_security=guard,
+            transport_security=NOT_CHECKED,
         )
     else:
         app = server.streamable_http_app(
@@ -173,7 +174,7 @@ def network_app(settings: Settings, network: Network, *, port: int) -> Starlette
             max_request_body_size=http.max_body_bytes,
             session_idle_timeout=http.idle_s,
             max_sessions=http.max_connections,
-            transport_security=guard,
+            transport_security=NOT_CHECKED,
         )
     app.router.routes.append(Route(HEALTH_PATH, _health(opened), methods=["GET"]))
     figures = Sessions(lambda: opened.services[0], lambda: opened.tenants[0])
@@ -186,7 +187,7 @@ def network_app(settings: Settings, network: Network, *, port: int) -> Starlette
         Middleware(RateGuard, rates=Rates(http.calls_per_minute)),
         Middleware(WholeBodies, **whole, must_authorize=network.must_authorize),
     ]
-    _open_once(app, settings, opened)
+    _open_once(app, settings, opened, server)
     return app
 
 
@@ -209,7 +210,18 @@ def _access(settings: Settings, own_url: str, opened: _Opened) -> Access:
     return Access(Verifier(lambda: opened.tenants[0], system_clock().now_ms, signed), auth)
 
 
-def _open_once(app: Starlette, settings: Settings, opened: _Opened) -> None:
+async def _get_ready(server: CompactServer, service: Service) -> None:
+    """Load what the first call would wait for."""
+    try:
+        await server.load_tools()
+        await to_thread.run_sync(service.deps.tokenizer.warm)
+    except Exception:
+        # The call that needs it meets the same fault and answers for it.
+        logger.exception("tools or tokenizer could not be loaded ahead of their use")
+    settle()
+
+
+def _open_once(app: Starlette, settings: Settings, opened: _Opened, server: CompactServer) -> None:
     inner = app.router.lifespan_context
 
     @asynccontextmanager
@@ -221,6 +233,7 @@ def _open_once(app: Starlette, settings: Settings, opened: _Opened) -> None:
         ):
             opened.tenants.append(tenants)
             opened.services.append(service)
+            tasks.start_soon(_get_ready, server, service)
             async with inner(own):
                 yield
             opened.services.clear()

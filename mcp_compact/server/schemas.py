@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
+from types import NoneType
 from typing import Annotated, Any, cast, get_origin, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 
 ALWAYS = frozenset({"session_id", "status", "level", "messages", "hits", "next_cursor", "content", "text", "uuids"})
 """Fields that programs rely on: there even when they are empty."""
+
+PLAIN = (int, str, bool, float, NoneType, dict)
+"""Values that are JSON as they are."""
 
 
 def _text(value: object) -> object:
@@ -73,16 +78,29 @@ def _without_none(hint: Any) -> Any:  # noqa: ANN401
 
 def as_json(value: Any, *, without: Collection[str] = ()) -> Any:  # noqa: ANN401
     """A result as JSON: what is empty is left out, unless programs rely on it. Mappings are data and stay whole."""
-    if is_dataclass(value) and not isinstance(value, type):
-        pairs = ((field.name, as_json(getattr(value, field.name))) for field in fields(value))
-        return {name: item for name, item in pairs if name not in without and (name in ALWAYS or not _is_empty(item))}
     if isinstance(value, tuple):
         return [as_json(item) for item in value]
-    return value
+    names = _names(cast("Hashable", type(value)))
+    if names is None:
+        return value
+    shown: dict[str, Any] = {}
+    for name in names:
+        item = getattr(value, name)
+        if type(item) not in PLAIN:
+            item = as_json(item)
+        if name not in without and (name in ALWAYS or not _is_empty(item)):
+            shown[name] = item
+    return shown
+
+
+@cache
+def _names(kind: Hashable) -> tuple[str, ...] | None:
+    """The fields of a dataclass; None for any other type."""
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else None
 
 
 def _is_empty(item: object) -> bool:
-    return item is None or item in ("", [], {})
+    return item is None or item == "" or item == [] or item == {}  # noqa: PLR1714 - a number is compared with a text
 
 
 def lean(schema: Any) -> Any:  # noqa: ANN401 - JSON

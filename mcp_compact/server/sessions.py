@@ -26,7 +26,7 @@ async def session_of(ctx: Context[Backend], session_id: str) -> tuple[Service, s
     Where the client's hooks noted what it is at, the archive is brought up to date with its transcript first.
     """
     backend = ctx.request_context.lifespan_context
-    service, place = await serving(ctx), backend.place
+    service, place = await backend.service(), backend.place
     bound = await backend.follower.look() if backend.follower is not None else None
     if session_id.strip():
         return service, session_id

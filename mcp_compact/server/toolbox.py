@@ -55,6 +55,8 @@ def built(facts: ToolFacts) -> Tool:
     )
     tool.parameters = lean(tool.parameters)
     tool.fn_metadata.output_schema = lean(tool.fn_metadata.output_schema)
+    # Answers are made from the dataclasses that the schema is made from; the SDK would check each against it again.
+    tool.fn_metadata.output_model = None
     return tool
 
 

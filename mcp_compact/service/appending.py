@@ -38,13 +38,14 @@ async def append(
     Messages without a uuid are given one. Raises CallerError `bad_messages` before anything is stored.
     """
     items = checked(messages)
-    row = await deps.store.session(key)
+    # One message is never a repetition, and a session that is there keeps its owner: no look is needed.
+    may_repeat = len(items) > 1 and await deps.store.session(key) is not None
     stated = facts or SessionFacts()
-    if row is None and stated.owner is None:
+    if stated.owner is None and not may_repeat:
         stated = replace(stated, owner="loop")
     run = _at_once if _is_small(items, deps) else to_thread.run_sync
     records = await run(partial(_records, items, deps))
-    repeated = await _repeated(deps, key, items, records) if row is not None else 0
+    repeated = await _repeated(deps, key, items, records) if may_repeat else 0
     fresh = records[repeated:]
     make = partial(prepare, fresh, deps.tokenizer, with_content_hash=True)
     done = await _store(deps, key, await run(make), stated)

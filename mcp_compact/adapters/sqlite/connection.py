@@ -217,16 +217,11 @@ def has_grown(conn: ArchiveConnection) -> bool:
         return False
 
 
-@contextmanager
-def waiting_for_nobody(conn: ArchiveConnection) -> Iterator[None]:
-    """What another process locks fails at once meanwhile (`store_locked`); check-points are left to later writers."""
-    conn.may_wait = False
-    conn.execute("PRAGMA busy_timeout=0")
-    try:
-        yield
-    finally:
-        conn.may_wait = True
-        conn.execute(f"PRAGMA busy_timeout={int(BUSY_SECONDS * 1000)}")
+def set_patience(conn: ArchiveConnection, *, may_wait: bool) -> None:
+    """May what follows wait? If not, what another process locks fails at once (`store_locked`)."""
+    if conn.may_wait != may_wait:
+        conn.execute(f"PRAGMA busy_timeout={int(BUSY_SECONDS * 1000) if may_wait else 0}")
+        conn.may_wait = may_wait
 
 
 def check_point(conn: ArchiveConnection, mode: str = "PASSIVE") -> bool:

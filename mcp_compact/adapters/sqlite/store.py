@@ -45,6 +45,8 @@ from mcp_compact.ports.store import (
 from mcp_compact.ports.tokens import Token, Usage
 
 SHORT_RECORDS, SHORT_BYTES = 4, 32_768
+LOOK_EVERY = 16
+"""So many short appends are made between looks at what waits for the index: a look costs a tenth of one."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -84,18 +86,18 @@ class OneHopConnection(aiosqlite.Connection):
         conn = self._archive
         if self._given != self._done or conn.waits_for_disk:
             return await self.run(operation, *args, **kwargs)
+        connection.set_patience(conn, may_wait=False)
         try:
-            with connection.waiting_for_nobody(conn):
-                result = operation(conn, *args, **kwargs)
+            return operation(conn, *args, **kwargs)
         except ServerError as error:
             if error.code != "store_locked":
                 raise
-            return await self.run(operation, *args, **kwargs)
-        return result
+        return await self.run(operation, *args, **kwargs)
 
     def _run_once(self, handed: list[Callable[[], T]]) -> T:
         """Run the one operation of a list, which does not keep it."""
         try:
+            connection.set_patience(self._archive, may_wait=True)
             return handed.pop()()
         finally:
             self._done += 1
@@ -144,6 +146,7 @@ class SqliteStore:
 
     def __init__(self, opened: OneHopConnection) -> None:
         self._opened = opened
+        self._short = 0
 
     async def run(
         self, operation: Callable[Concatenate[ArchiveConnection, P], T], /, *args: P.args, **kwargs: P.kwargs
@@ -154,8 +157,10 @@ class SqliteStore:
     async def append(self, key: SessionKey, batch: Batch, now_ms: int) -> Appended:
         if not _is_short(batch):
             return await self.run(indexing.append_and_index, key, batch, now_ms)
-        done, is_due = await self._opened.at_once(indexing.append_short, key, batch, now_ms)
-        if is_due:
+        done = await self._opened.at_once(operations.append, key, batch, now_ms)
+        is_looked_for = self._short % LOOK_EVERY == 0
+        self._short += 1
+        if is_looked_for and await self._opened.at_once(indexing.is_due):
             await self.run(indexing.tidy)
         return done
 

@@ -62,10 +62,9 @@ def append_and_index(conn: sqlite3.Connection, key: SessionKey, batch: Batch, no
     return done
 
 
-def append_short(conn: ArchiveConnection, key: SessionKey, batch: Batch, now_ms: int) -> tuple[Appended, bool]:
-    """`append`, and is there longer work due (`tidy`)? For a thread in which other calls wait."""
-    done = append(conn, key, batch, now_ms)
-    return done, waiting(conn) >= BATCH or has_grown(conn)
+def is_due(conn: ArchiveConnection) -> bool:
+    """Has `tidy` something to do?"""
+    return waiting(conn) >= BATCH or has_grown(conn)
 
 
 def tidy(conn: ArchiveConnection) -> None:
