@@ -69,9 +69,11 @@ class ApiLogReader(TranslatedReader):
     def _same(self, messages: list[Mapping[str, Any]]) -> int:
         """How many of the first messages were said before."""
         for place, (message, said) in enumerate(zip(messages, self._said, strict=False)):
-            # Nearly always it is sent as it was: to compare costs less than to sign.
-            if said.raw != message and said.sign != _sign(message):
-                return place
+            # Nearly always it is sent as it was the last time: to compare costs less than to sign.
+            if said.raw != message:
+                if said.sign != _sign(message):
+                    return place
+                said.raw = message
         return min(len(messages), len(self._said))
 
     def _message(self, raw: Mapping[str, Any], uuid: str) -> Iterator[Entry]:

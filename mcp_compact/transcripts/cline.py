@@ -110,5 +110,5 @@ def _block(part: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def _are_blocks(given: object) -> bool:
     return isinstance(given, list) and all(
-        isinstance(item, Mapping) and item.get("type") in ("text", "image", "document") for item in given
+        isinstance(item, dict) and item.get("type") in ("text", "image", "document") for item in given
     )

@@ -127,9 +127,9 @@ def _typed(data: Mapping[str, Any]) -> str | list[Any]:
 
 def _outcome(data: Mapping[str, Any]) -> str:
     given = data.get("result")
-    if isinstance(given, Mapping):
+    if isinstance(given, dict):
         return text_of(given, "content", "detailedContent") or as_text(given if "content" not in given else "")
     if given is not None:
         return as_text(given)
     error = data.get("error")
-    return (text_of(error, "message") if isinstance(error, Mapping) else None) or as_text(error)
+    return (text_of(error, "message") if isinstance(error, dict) else None) or as_text(error)

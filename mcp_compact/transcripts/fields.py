@@ -21,21 +21,30 @@ def first(raw: Mapping[str, Any], *keys: str) -> object:
     return None
 
 
-def object_of(raw: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
+def object_of(raw: Mapping[str, Any], key: str, *others: str) -> Mapping[str, Any]:
     """An object, empty where there is none."""
-    value = first(raw, *keys)
-    return value if isinstance(value, OBJECT) else {}
+    value = raw.get(key)
+    if type(value) is dict:
+        return value
+    if value is None:
+        value = first(raw, *others) if others else None
+    # To ask for an abstract class costs much, and mostly there is nothing.
+    return value if value is not None and isinstance(value, OBJECT) else {}
 
 
-def count_of(raw: Mapping[str, Any], *keys: str) -> int | None:
+def count_of(raw: Mapping[str, Any], key: str, *others: str) -> int | None:
     """A whole number from 0 on."""
-    value = first(raw, *keys)
+    value = raw.get(key)
+    if value is None and others:
+        value = first(raw, *others)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def text_of(raw: Mapping[str, Any], *keys: str) -> str | None:
+def text_of(raw: Mapping[str, Any], key: str, *others: str) -> str | None:
     """A text that is not empty."""
-    value = first(raw, *keys)
+    value = raw.get(key)
+    if value is None and others:
+        value = first(raw, *others)
     return value if isinstance(value, str) and value else None
 
 

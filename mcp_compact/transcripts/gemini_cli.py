@@ -186,7 +186,7 @@ def _content(content: object) -> tuple[str | list[Any], tuple[str, ...]]:
     for part in content:
         if isinstance(part, str):
             blocks.append(text(part))
-        elif isinstance(part, Mapping):
+        elif isinstance(part, dict):
             block = part_block(part)
             blocks += [block] if block else []
             unknown += [] if block else [part_kind(part)]
@@ -224,7 +224,7 @@ def _given(each: Mapping[str, Any]) -> str | list[Any]:
 
 def response_text(response: object) -> str:
     """A function's response as text: its output or error where it says nothing else, else all of it."""
-    if isinstance(response, Mapping) and len(response) == 1:
+    if isinstance(response, dict) and len(response) == 1:
         only = next(iter(response.values()))
         if isinstance(only, str):
             return only

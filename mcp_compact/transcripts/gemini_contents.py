@@ -20,6 +20,8 @@ from mcp_compact.transcripts.translated import TranslatedReader
 
 ROLES = {"user": "user", "model": "assistant", "function": "user", "tool": "user"}
 SENT = ("promptTokenCount", "prompt_token_count")
+_BESIDE = frozenset(("thoughtSignature", "thought_signature", "thought"))
+"""What may stand alone in a part that says nothing."""
 WRITTEN = ("candidatesTokenCount", "candidates_token_count", "thoughtsTokenCount", "thoughts_token_count")
 
 
@@ -76,27 +78,24 @@ class GeminiContentsReader(TranslatedReader):
             found = [text(part)] if isinstance(part, str) else self._blocks(part, number)
             blocks += found or []
             if found is None:
-                names = sorted(key for key in part if part[key] is not None) if isinstance(part, Mapping) else []
+                names = sorted(key for key in part if part[key] is not None) if isinstance(part, dict) else []
                 unknown.append(PART + (names[0][:60] if names else UNNAMED))
         yield Entry(role, raw, made(own, blocks), body=body, unknown=tuple(unknown))
 
     def _blocks(self, part: object, number: int) -> list[Any] | None:
         """The blocks of a part; None where it is not understood. Thoughts are none that are sent back."""
-        if not isinstance(part, Mapping):
+        if not isinstance(part, dict):
             return None
-        # Libraries write every field of a part, most of them empty.
-        part = {key: value for key, value in part.items() if value is not None}
-        if not part:
+        if None in part.values():
+            # Libraries write every field of a part, most of them empty.
+            part = {key: value for key, value in part.items() if value is not None}
+        if part.get("thought") is True or part.keys() <= _BESIDE:
             return []
-        if part.get("thought") is True or (set(part) <= {"thoughtSignature", "thought_signature", "thought"} and part):
-            return []
-        asked, given = (
-            _named(part, "functionCall", "function_call"),
-            _named(part, "functionResponse", "function_response"),
-        )
-        if asked is not None:
+        asked = part.get("functionCall") or part.get("function_call")
+        if isinstance(asked, dict):
             return [self._call(asked, number)]
-        if given is not None:
+        given = part.get("functionResponse") or part.get("function_response")
+        if isinstance(given, dict):
             return [self._result(given, number)]
         code = object_of(part, "executableCode", "executable_code")
         if code:
@@ -121,20 +120,16 @@ class GeminiContentsReader(TranslatedReader):
         if call_id in waiting:
             waiting.remove(call_id)
         response = given.get("response")
-        failed = isinstance(response, Mapping) and "error" in response and "output" not in response
+        failed = isinstance(response, dict) and "error" in response and "output" not in response
         media = [block for part in each_object(given.get("parts")) if (block := part_block(part))]
         said = response_text(response)
         return result(call_id, [text(said), *media] if media else said, failed=failed)
-
-
-def _named(part: Mapping[str, Any], *names: str) -> Mapping[str, Any] | None:
-    return next((part[name] for name in names if isinstance(part.get(name), Mapping)), None)
 
 
 def _instruction(value: Mapping[str, Any]) -> str:
     config = object_of(value, "config")
     told = value.get("systemInstruction") or value.get("system_instruction") or config.get("systemInstruction")
     told = told or config.get("system_instruction")
-    if isinstance(told, Mapping):
+    if isinstance(told, dict):
         return "\n".join(as_text(part.get("text")) for part in each_object(told.get("parts")))
     return told if isinstance(told, str) else ""

@@ -70,9 +70,9 @@ class LangChainReader(TranslatedReader):
 
 def _plain(raw: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     """The type of a message, in small letters, and its fields."""
-    if isinstance(raw.get("data"), Mapping):
+    if isinstance(raw.get("data"), dict):
         return (text_of(raw, "type") or "").lower(), raw["data"]
-    if raw.get("lc") is not None and isinstance(raw.get("kwargs"), Mapping):
+    if raw.get("lc") is not None and isinstance(raw.get("kwargs"), dict):
         names = raw.get("id")
         name = str(names[-1]) if isinstance(names, list) and names else ""
         name = name.removesuffix("Chunk").removesuffix("Message")
@@ -134,7 +134,7 @@ def _content(content: object) -> tuple[list[Any], tuple[str, ...]]:
     for part in content:
         if isinstance(part, str):
             blocks += texts(part)
-        elif not isinstance(part, Mapping):
+        elif not isinstance(part, dict):
             unknown.append(PART + UNNAMED)
         elif part.get("type") not in _CALLS | _THOUGHTS:
             block = _block(part)
@@ -152,7 +152,7 @@ def _block(part: Mapping[str, Any]) -> dict[str, Any] | None:
             return text(as_text(part.get("text")))
         case "image_url":
             value = part.get("image_url")
-            url = value.get("url") if isinstance(value, Mapping) else value
+            url = value.get("url") if isinstance(value, dict) else value
             return image_at(url) if isinstance(url, str) else None
         case "image" | "file" | "document":
             return _medium(part)

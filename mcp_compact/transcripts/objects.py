@@ -9,6 +9,7 @@ from typing import Any
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.codec import clean
 from mcp_compact.transcripts.lines import Json, Line, loads, parse_line, whole_object
+from mcp_compact.transcripts.quick_json import QUICK_AFTER_BYTES
 from mcp_compact.transcripts.report import ImportReport
 
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -51,8 +52,9 @@ def begins_value(line: Line) -> bool:
 
 def document(lines: list[Line]) -> Any:  # noqa: ANN401 - any JSON value
     """The one value over all lines, clean. Raises CallerError `not_json`."""
+    data = b"\n".join([line.data for line in lines]) if len(lines) > 1 else lines[0].data
     try:
-        value = loads(b"\n".join(line.data for line in lines).decode())
+        value = _quick(data) if len(data) > QUICK_AFTER_BYTES else loads(data.decode())
     except (ValueError, RecursionError) as error:
         at = lines[0].number - 1 + getattr(error, "lineno", 1)
         raise CallerError(
@@ -61,6 +63,17 @@ def document(lines: list[Line]) -> Any:  # noqa: ANN401 - any JSON value
             "Check that it is complete: it may have been cut while it was written.",
         ) from None
     return cleaned(value, lines)
+
+
+def _quick(data: bytes) -> Any:  # noqa: ANN401 - any JSON value
+    from msgspec import DecodeError  # noqa: PLC0415 - it is taken where it pays
+    from msgspec.json import decode  # noqa: PLC0415
+
+    try:
+        return decode(data)
+    except (DecodeError, ValueError, RecursionError):
+        # The strict one tells whether this is JSON, and where it is none.
+        return loads(data.decode())
 
 
 def cleaned(value: Any, lines: Iterable[Line]) -> Any:  # noqa: ANN401 - any JSON value

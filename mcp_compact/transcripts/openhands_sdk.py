@@ -83,7 +83,7 @@ def _message(kind: str, raw: Mapping[str, Any]) -> Message | None:
 
 
 def _content(content: object) -> list[Any]:
-    if isinstance(content, Mapping):
+    if isinstance(content, dict):
         content = [content]
     if not isinstance(content, list):
         words = as_text(content)

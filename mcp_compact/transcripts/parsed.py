@@ -21,9 +21,6 @@ def nothing_known(_: str) -> bool:
     return False
 
 
-_UUID_PARTS = ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32))
-
-
 class Parsed(NamedTuple):
     """A record and where it belongs: to the session of the file, or to the sub-agent `agent_id`.
 
@@ -72,8 +69,7 @@ class Reader(Protocol):
 
 def derived_uuid(source: str, ordinal: int, body: bytes) -> MessageUuid:
     """A uuid for a record that has none: the same for the same source, place and bytes."""
-    digest = blake2b(digest_size=16)
-    digest.update(b"%s\0%d\0" % (source.encode("utf-8", "surrogatepass"), ordinal))
+    digest = blake2b(b"%s\0%d\0" % (source.encode("utf-8", "surrogatepass"), ordinal), digest_size=16)
     digest.update(body)
     text = digest.hexdigest()
-    return MessageUuid("-".join(text[start:end] for start, end in _UUID_PARTS))
+    return MessageUuid(f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}")

@@ -119,7 +119,7 @@ def _own_call(raw: Mapping[str, Any], kind: str) -> Message | None:
 
 def _given(given: object) -> str | list[Any]:
     """What a shell wrote, a screenshot, or any other value."""
-    address = text_of(given, "image_url") if isinstance(given, Mapping) else None
+    address = text_of(given, "image_url") if isinstance(given, dict) else None
     if address:
         return [image_at(address)]
     parts = [as_text(part.get("stdout")) + as_text(part.get("stderr")) for part in each_object(given)]
