@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from mcp_compact.compaction.policy import TailLimits
 from mcp_compact.messages.ids import ApiMessageId, ToolUseId
 from mcp_compact.messages.message import Entry
-from mcp_compact.messages.weights import NOTHING, Family, Weight
+from mcp_compact.messages.weights import Family, Weight
 
 NOTHING_COVERED = -1
 """`last_summarized_index` where the memory covers nothing of the list."""
@@ -131,10 +131,15 @@ def _start_of_answer(messages: Sequence[Entry], at: int) -> int:
 
 def total(messages: Sequence[Entry]) -> Weight:
     """The weight of some entries together."""
-    weight = NOTHING
+    # By field: a sum of values makes one for each message, and this is asked for again and again.
+    units = results = media = number = 0
     for entry in messages:
-        weight += entry.weight
-    return weight
+        weight = entry.weight
+        units += weight.units
+        results += weight.results
+        media += weight.media
+        number += weight.messages
+    return Weight(units, results, media, number)
 
 
 def index_of_mark(messages: Sequence[Entry], mark_seq: int | None) -> int:

@@ -12,6 +12,7 @@ from mcp_compact.messages.live import effective_chain
 from mcp_compact.messages.markers import Marker, MarkerKind, last_boundary
 from mcp_compact.messages.weights import Weight
 
+KINDS = {kind.value: kind for kind in MarkerKind}
 SERVICE_ROLE, PRESERVED, SNIPPED = "service", "preserved", "snipped"
 
 
@@ -91,7 +92,7 @@ def _narrow(  # noqa: PLR0913, PLR0917 - one parameter a column
     uuid: str, seq: int, kind: str, native: int, parent: int | None, base: int, restores: int | None
 ) -> Marker:
     metadata = {"strategy": "native"} if native else {}
-    return Marker(MessageUuid(uuid), seq, MarkerKind(kind), parent, base, restores_seq=restores, metadata=metadata)
+    return Marker(MessageUuid(uuid), seq, KINDS[kind], parent, base, restores_seq=restores, metadata=metadata)
 
 
 def markers_of(conn: sqlite3.Connection, session: int) -> list[Marker]:

@@ -15,7 +15,7 @@ from mcp_compact.adapters.sqlite.operations.live import (
     live_weight,
     service_rows,
     total,
-    with_clearings,
+    with_weights,
 )
 from mcp_compact.adapters.sqlite.operations.memory import memory_of
 from mcp_compact.adapters.sqlite.operations.pins import pins_of
@@ -85,11 +85,9 @@ def _tail(conn: sqlite3.Connection, session: Session, reach: Reach, family: Fami
     entries: list[Entry] = []
     weight, texts, need = NOTHING, 0, session.last_seq + 1
     newest_first = live_rows(conn, session, up_to=session.last_seq, newest_first=True)
-    for row, cleared in with_clearings(conn, session.id, newest_first):
+    for row, own in with_weights(conn, session.id, newest_first):
         if row.seq < need and entries and _reached(reach, family.tokens(weight), texts, row.seq):
             return tuple(reversed(entries)), False
-        own = sum((freed for _, freed in cleared), NOTHING)
-        own = row.weight - own if cleared else row.weight
         entries.append(entry_of_row(row, own))
         weight, texts, need = weight + own, texts + row.text_holding, min(need, row.need_seq)
     return tuple(reversed(entries)), True
