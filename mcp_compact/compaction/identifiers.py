@@ -61,6 +61,23 @@ def identifiers(line: str) -> dict[str, str]:
     return found
 
 
+def stands_alone(text: str, name: str) -> bool:
+    """Does a name stand in a text by itself, not as a part of a longer one?"""
+    at = text.find(name)
+    while at >= 0:
+        end = at + len(name)
+        before, after = text[at - 1 : at] if at else "", text[end : end + 1]
+        if not (_is_word(before) and _is_word(name[0])) and not (_is_word(after) and _is_word(name[-1])):
+            return True
+        at = text.find(name, at + 1)
+    return False
+
+
+def _is_word(char: str) -> bool:
+    """A letter beyond ASCII is none: a name may touch a script that sets no blanks."""
+    return char == "_" or (char.isascii() and char.isalnum())
+
+
 def _learn(token: str) -> Names:
     if len(_known) >= MAX_CACHE:
         _known.clear()

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from mcp_compact.compaction.answers import Refused, usable_text
 from mcp_compact.compaction.assembly import assemble, hopeless
 from mcp_compact.compaction.attempt import FEWEST_MEMORY_TOKENS, Attempt, NeedsRecords, Window, target_of
+from mcp_compact.compaction.condense import condensed
 from mcp_compact.compaction.cuts import calculate_messages_to_keep_index, open_call_index
 from mcp_compact.compaction.extract import Material, extract
 from mcp_compact.compaction.findings import found
-from mcp_compact.compaction.identifiers import identifiers
+from mcp_compact.compaction.identifiers import CODE, FLAG, HASH, SYMBOL, URL, identifiers, stands_alone
+from mcp_compact.compaction.identifiers import PATH as PATH_NAME
 from mcp_compact.compaction.material import Rendered, material_text, render
 from mcp_compact.compaction.plan import CompactionPlan, Declined
 from mcp_compact.compaction.policy import UNKNOWN_WINDOW, levels, tail_limits
@@ -20,6 +22,8 @@ from mcp_compact.compaction.request import Bodies
 from mcp_compact.compaction.restore import folded
 from mcp_compact.compaction.session_memory import summaries_of
 from mcp_compact.compaction.snapshot import Snapshot
+from mcp_compact.compaction.tail import fitted_tail, gone_results
+from mcp_compact.messages.ids import ToolUseId
 from mcp_compact.messages.weights import UNITS_PER_TOKEN
 from mcp_compact.messages.words import users_words
 
@@ -28,6 +32,13 @@ MAX_SUMMARY_TOKENS = 12_000
 """What a writer may write; fixed, whatever the length of the material."""
 FEWEST_ADDED_TOKENS = 80
 SHOWN_NAMES = 10
+SUMMARY_SHARE = 0.04
+"""Of the room before the tail, where a target was asked for: so much of a longer summary stands as it was written.
+Its other lines compete with the session's own, which hold more of what is needed in the same room."""
+FEWEST_QUOTED = 12
+"""Characters of a line that is looked for in the user's words."""
+QUOTES = " \t-*+>\"'“”„»«`_"
+NAMES = frozenset((PATH_NAME, SYMBOL, HASH, CODE, URL, FLAG))
 CURRENT = "The newest request of the user, word for word:"
 ADDED = "Beside that, from the session itself:"
 
@@ -115,23 +126,34 @@ def _first_kept(rendered: Sequence[Rendered], units: Sequence[int], drop_tokens:
 
 
 def _plan(attempt: Attempt, bodies: Bodies, window: Window, text: str) -> CompactionPlan | Declined:
+    completion = _Completion(
+        attempt,
+        bodies,
+        gone_results(attempt, window, fitted_tail(attempt, window)),
+        said=_said(attempt.snapshot, bodies),
+        told=folded("\n".join(filter(None, map(users_words, bodies.leaving)))),
+    )
     newest = _current_request(bodies)
-    body = f"{text}\n\n{CURRENT}\n{newest}" if newest and folded(newest) not in folded(text) else text
+    current = f"\n\n{CURRENT}\n{newest}" if newest and folded(newest) not in folded(text) else ""
 
     def write(units: int) -> str | Declined:
-        cost = attempt.around.count([body])[0]
+        cost = attempt.around.count([text + current])[0]
         if cost > units:
             detail = f"it has {cost // UNITS_PER_TOKEN} tokens, {units // UNITS_PER_TOKEN} are allowed"
             return Declined(PATH, "too_large", detail)
-        # Where no size was asked for, plan, skills and files that are put back need room beside it, too.
-        left = units - cost if attempt.request.target_tokens else (units - cost) // 2
-        return _completed(attempt, bodies, body, left)
+        if attempt.request.target_tokens is None:
+            # Plan, skills and files that are put back need room beside it, too.
+            return completion.of(text + current, "", (units - cost) // 2)
+        # A target that was asked for is a limit that the summary and what completes it share.
+        shown = completion.shortened(text, int(units * SUMMARY_SHARE))
+        cost = attempt.around.count([shown + current])[0]
+        return completion.of(shown + current, "" if shown == text else text, units - cost)
 
     assembled = assemble(attempt, window, PATH, write)
     if isinstance(assembled, Declined):
         return assembled
     plan, _ = assembled
-    invented = _invented(text, attempt.snapshot, bodies)
+    invented = _unknown(text, completion.said)[:SHOWN_NAMES]
     notes = (f"names that never occurred before: {', '.join(invented)}",) if invented else ()
     return replace(plan, warnings=(*plan.warnings, *notes))
 
@@ -143,30 +165,56 @@ def _current_request(bodies: Bodies) -> str:
     return next((words for record in reversed(bodies.leaving) if (words := users_words(record))), "")
 
 
-def _completed(attempt: Attempt, bodies: Bodies, body: str, units: int) -> str:
-    """The summary, and what the extractor finds beside it in the room that is left."""
-    if units < FEWEST_ADDED_TOKENS * UNITS_PER_TOKEN:
-        return body
-    room = units - attempt.around.count([f"\n\n{ADDED}\n\n"])[0]
-    known = Material(bodies.leaving, bodies.kept, None, summaries_of(attempt.snapshot), beside=body)
-    added = extract(known, room, None, attempt.around.count).render().strip()
-    whole = f"{body}\n\n{ADDED}\n\n{added}"
-    fits = attempt.around.count([whole])[0] <= attempt.around.count([body])[0] + units
-    return whole if added and fits else body
+@dataclass(frozen=True, slots=True)
+class _Completion:
+    """What a written summary is shortened and completed by."""
+
+    attempt: Attempt
+    bodies: Bodies
+    gone: frozenset[ToolUseId]
+    """Calls of the tail whose results are not shown."""
+    said: str
+    """All messages and earlier summaries."""
+    told: str
+    """The user's words that leave, folded."""
+
+    def shortened(self, text: str, units: int) -> str:
+        """The summary, or so many units of it."""
+        return condensed(text, units, self._need_not_stay, self.attempt.around.count)
+
+    def of(self, body: str, whole: str, units: int) -> str:
+        """The summary, and what the extractor finds beside it in the room that is left.
+
+        Of a summary that was shortened (`whole`: as it was) the other lines are among what it chooses from.
+        """
+        if units < FEWEST_ADDED_TOKENS * UNITS_PER_TOKEN:
+            return body
+        count = self.attempt.around.count
+        shown = set(body.splitlines())
+        others = "\n".join(own for own in whole.splitlines() if own not in shown and not self._need_not_stay(own))
+        summaries = (*summaries_of(self.attempt.snapshot), *filter(None, [others]))
+        known = Material(self.bodies.leaving, self.bodies.kept, None, summaries, self.gone, beside=body)
+        room = units - count([f"\n\n{ADDED}\n\n"])[0]
+        added = extract(known, room, None, count).render().strip()
+        completed = f"{body}\n\n{ADDED}\n\n{added}"
+        fits = count([completed])[0] <= count([body])[0] + units
+        return completed if added and fits else body
+
+    def _need_not_stay(self, line: str) -> bool:
+        """Do the user's own words, which stand beside it, say it, or does it hold a name that never occurred?"""
+        own = folded(line).strip(QUOTES)
+        return (len(own) >= FEWEST_QUOTED and own in self.told) or bool(_unknown(line, self.said))
 
 
-def _invented(text: str, snapshot: Snapshot, bodies: Bodies) -> tuple[str, ...]:
-    """Names in a summary that no message, and no earlier summary, holds."""
-    names = [name for name, kind in identifiers(text).items() if kind in ("path", "symbol", "hash", "code", "url")]
-    if not names:
-        return ()
-    said = "\n".join(
-        [
-            *(item.text for item in snapshot.service),
-            *(canonical_text(record.body) for record in (*bodies.leaving, *bodies.kept)),
-        ]
-    )
-    return tuple(name for name in names if name not in said)[:SHOWN_NAMES]
+def _unknown(text: str, said: str) -> tuple[str, ...]:
+    """Names in a text that stand nowhere in what was said; a part of a longer name is no such name."""
+    names = (name for name, kind in identifiers(text).items() if kind in NAMES)
+    return tuple(name for name in names if not stands_alone(said, name))
+
+
+def _said(snapshot: Snapshot, bodies: Bodies) -> str:
+    records = (*bodies.leaving, *bodies.kept)
+    return "\n".join([*(item.text for item in snapshot.service), *(canonical_text(r.body) for r in records)])
 
 
 def canonical_text(body: bytes) -> str:
