@@ -1,5 +1,7 @@
 """The hooks of clients: `mcp-compact hook`, or faster `python -I -m mcp_compact.hook`, with the client's JSON on stdin.
 
+Words: the event's name, for a client that does not say it, and `--client NAME` for any but Claude Code.
+
 A hook never fails its client: whatever goes wrong, it ends with 0 and says nothing. The fault is kept for
 `mcp-compact doctor`, and the person is told in one line at the next start.
 """
@@ -16,7 +18,7 @@ from mcp_compact import places
 from mcp_compact.adapters.sqlite import hook_rows
 from mcp_compact.errors import CompactError
 from mcp_compact.hooking import notes, noting
-from mcp_compact.hooking.given import MOST_BYTES, Given, given
+from mcp_compact.hooking.given import CODEX, GEMINI_CLI, MOST_BYTES, OPENCODE, Given, given, words_given
 
 DONE, BLOCKS = 0, 2
 """2 asks the client not to compact."""
@@ -35,13 +37,14 @@ class Answer:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Handle one event; the exit code. `arguments`: the event's name, for clients that do not say it themselves."""
-    words = sys.argv[1:] if arguments is None else arguments
+    """Handle one event; the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
     now_ms = time.time_ns() // NS_IN_MS
     told, archive = Given({}, words[0] if words else ""), ""
     try:
         archive = places.database()
-        told = given(sys.stdin.buffer.read(MOST_BYTES + 1), words[0] if words else "")
+        event, client = words_given(words)
+        told = given(sys.stdin.buffer.read(MOST_BYTES + 1), event, client)
         if told.event == "SessionEnd" and _left_to_a_child():
             return DONE
         answer = Answer() if not told.event or places.is_off(told.cwd, archive) else _answer(told, archive, now_ms)
@@ -91,7 +94,7 @@ def _from_notes(conn: sqlite3.Connection, told: Given, archive: str, now_ms: int
     match told.event:
         case "SessionStart" if told.source == "compact":
             noting.bind(conn, told, now_ms)
-            return noting.answer(told.event, "", hook_rows.injection(conn, *session)) or None
+            return noting.answer(told.own_event, "", _given_back(conn, told, session)) or None
         case "SessionStart" if told.source == "clear":
             from mcp_compact import handoff_note
 
@@ -102,13 +105,29 @@ def _from_notes(conn: sqlite3.Connection, told: Given, archive: str, now_ms: int
             return noting.started(conn, told, archive)
         case "UserPromptSubmit":
             noting.bind(conn, told, now_ms)
-            return noting.answer(told.event, "", hook_rows.refinement(conn, *session))
+            if told.client == GEMINI_CLI and _was_compacted(conn, told):
+                return None
+            return noting.answer(told.own_event, "", hook_rows.refinement(conn, *session))
         case "Stop" if places.may_be_read(told.transcript) and noting.is_followed(conn):
             # The server that follows the transcript brings what is new. At the session's end it is about to be
             # ended too, and may not get to it.
             return ""
         case _:
             return None
+
+
+def _given_back(conn: sqlite3.Connection, told: Given, session: tuple[str, str]) -> str:
+    """What is ready; for opencode, whose plugin gives it with every request, also what was given already."""
+    ready = hook_rows.injection(conn, *session)
+    return ready or (hook_rows.given(conn, *session) if told.client == OPENCODE else "")
+
+
+def _was_compacted(conn: sqlite3.Connection, told: Given) -> bool:
+    """Did this client compact its history since the last look? It tells no hook of that."""
+    from mcp_compact.hooking import snapshots
+
+    path = places.readable_transcript(told.transcript)
+    return bool(path) and bool(snapshots.newest(conn, told, path, noting.NAMESPACE).text)
 
 
 def _worked(told: Given, now_ms: int) -> Answer:
@@ -118,6 +137,9 @@ def _worked(told: Given, now_ms: int) -> Answer:
     try:
         return Answer(working.run(told, now_ms))
     except HeldBack:
+        if told.client == CODEX:
+            # An exit code is a fault there; it is held back by a word.
+            return Answer(noting.stopped(HELD))
         return Answer(code=BLOCKS, err=HELD)
 
 
@@ -131,7 +153,7 @@ def _failed(fault: BaseException, told: Given, archive: str, now_ms: int) -> Ans
     except OSError:
         # The folder may not be written: that is the fault itself, and the next start meets it again.
         pass
-    return Answer(noting.answer(told.event, noting.OFF) if told.event == "SessionStart" and not passes else "")
+    return Answer(noting.answer(told.own_event, noting.OFF) if told.event == "SessionStart" and not passes else "")
 
 
 def _said(fault: BaseException) -> tuple[str, str]:

@@ -64,31 +64,35 @@ def transcript_folders(environ: Mapping[str, str] | None = None) -> list[str]:
     """Where the clients keep their transcripts, and the folders that MCP_COMPACT_ROOTS names."""
     known = os.environ if environ is None else environ
     found = [os.path.expanduser(part.strip()) for part in known.get("MCP_COMPACT_ROOTS", "").split(os.pathsep)]
-    for variable, usual, folder in _CLIENTS:
-        found.append(os.path.join(known.get(variable, "").strip() or os.path.expanduser(usual), folder))
+    found += [place for places in _client_folders(known).values() for place in places]
     return [os.path.realpath(folder) for folder in found if os.path.isabs(folder)]
 
 
 def history_folders(environ: Mapping[str, str] | None = None) -> dict[str, list[str]]:
     """Where each client keeps all of its sessions, by the client's name; the folders need not be there."""
-    known = os.environ if environ is None else environ
+    return _client_folders(os.environ if environ is None else environ)
+
+
+def _client_folders(known: Mapping[str, str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for variable, usual, folder in _CLIENTS:
-        place = os.path.join(known.get(variable, "").strip() or os.path.expanduser(usual), folder)
-        places = found.setdefault(_NAMES[variable], [])
+    for client, variable, usual, folder in _CLIENTS:
+        place = os.path.join(os.path.expanduser(known.get(variable, "").strip() or usual), folder)
+        places = found.setdefault(client, [])
         if os.path.isabs(place) and place not in places:
             places.append(place)
     return found
 
 
-_NAMES = {"CLAUDE_CONFIG_DIR": "claude-code", "CODEX_HOME": "codex", "GEMINI_CLI_HOME": "gemini-cli"}
 _CLIENTS = (
-    ("CLAUDE_CONFIG_DIR", "~/.claude", "projects"),
-    ("CLAUDE_CONFIG_DIR", "~/.config/claude", "projects"),
-    ("CODEX_HOME", "~/.codex", "sessions"),
-    ("GEMINI_CLI_HOME", "~/.gemini", "tmp"),
+    ("claude-code", "CLAUDE_CONFIG_DIR", "~/.claude", "projects"),
+    ("claude-code", "CLAUDE_CONFIG_DIR", "~/.config/claude", "projects"),
+    ("codex", "CODEX_HOME", "~/.codex", "sessions"),
+    ("gemini-cli", "GEMINI_CLI_HOME", "~", os.path.join(".gemini", "tmp")),
+    ("pi", "PI_CODING_AGENT_DIR", "~/.pi/agent", "sessions"),
+    ("pi", "PI_CODING_AGENT_SESSION_DIR", "~/.pi/agent/sessions", ""),
 )
-"""A client's variable, where it is without that, and its folder of transcripts."""
+"""A client, its variable, where it is without that, and its folder of transcripts there. opencode keeps its sessions
+in a database of its own: what they hold comes by its plugin."""
 
 
 def may_be_read(path: str, environ: Mapping[str, str] | None = None) -> bool:

@@ -5,7 +5,8 @@
     python tools/manifests.py --bundle FOLDER  lay out what `mcpb pack FOLDER` makes into an .mcpb
 
 The description is `mcp_compact/cli/manifest_server.py`, the clients' forms are in `manifest_clients.py` beside it.
-manifests/claude-code is written by hand; its entry of the server is checked like the others.
+manifests/claude-code and the files that opencode and pi load are written by hand; the plugin's entry of the server is
+checked like the others.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from mcp_compact.settings_table import HttpSettings  # noqa: E402
 
 MANIFESTS = "manifests"
 BY_HAND = "claude-code"
+WRITTEN = (BY_HAND, "opencode/plugins", "pi/extensions")
+"""What no description makes."""
 AUTHOR = "mcp-compact contributors"
 LICENCE = "MIT"
 OWNER = "OWNER"
@@ -246,7 +249,7 @@ def check(root: Path) -> Iterator[str]:
             yield f"{name}: is missing; run python tools/manifests.py"
         elif path.read_text(encoding="utf-8") != text:
             yield f"{name}: is out of date; run python tools/manifests.py"
-    by_hand = f"{MANIFESTS}/{BY_HAND}/"
+    by_hand = tuple(f"{MANIFESTS}/{folder}/" for folder in WRITTEN)
     for path in sorted(path for path in (root / MANIFESTS).rglob("*") if path.is_file()):
         name = path.relative_to(root).as_posix()
         if name not in wanted and not name.startswith(by_hand):

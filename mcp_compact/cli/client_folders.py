@@ -76,6 +76,12 @@ def codex_home() -> Path:
     return Path(named).expanduser() if named else home() / ".codex"
 
 
+def pi_folder() -> Path:
+    """The folder of pi's settings, extensions and sessions."""
+    named = value_of("PI_CODING_AGENT_DIR")
+    return Path(named).expanduser() if named else home() / ".pi" / "agent"
+
+
 def codex_provider() -> str:
     """The model provider that Codex is set to; empty for its own. A file that cannot be read names none."""
     try:

@@ -12,4 +12,4 @@ def run(arguments: argparse.Namespace) -> int:
     """Handle an event."""
     from mcp_compact import hook
 
-    return hook.main([arguments.event] if arguments.event else [])
+    return hook.main([*([arguments.event] if arguments.event else []), "--client", arguments.client])

@@ -10,16 +10,20 @@ from pathlib import Path
 
 from mcp_compact.cli import install_claude
 from mcp_compact.cli.install_check import Check, client_check, hook_check, server_check
-from mcp_compact.cli.install_entries import Entries, JsonEntry, TomlBlock, Wanted
+from mcp_compact.cli.install_entries import Entries, JsonEntry, JsonItem, TomlBlock, Wanted
 from mcp_compact.cli.install_files import Change, changes_back, changes_for, install, uninstall
-from mcp_compact.cli.install_others import OTHERS, SERVE
+from mcp_compact.cli.install_others import OTHERS
 from mcp_compact.cli.install_program import this_program
 from mcp_compact.cli.install_record import Record, record_of
 from mcp_compact.cli.output import print_json
 from mcp_compact.cli.terminal import Terminal, terminal
 from mcp_compact.cli.text import count, shown
 from mcp_compact.errors import CallerError, ServerError
+from mcp_compact.messages.masking import masked
 
+ENVIRONMENTS, HIDDEN = ("env", "environment", "headers", "http_headers"), "***"
+"""Members of an entry whose values are not shown."""
+SERVE = ("serve", "--profile", "agent")
 MARKS = {"made": ("+", "32"), "changed": ("~", "33"), "removed": ("-", "31"), "same": ("=", "2")}
 
 
@@ -81,15 +85,18 @@ def _plan(client: str, *, statusline: bool | None) -> Plan:
     record = record_of(client, folder)
     server = [*program.words, *SERVE]
     checks: list[Callable[[], Check]] = [lambda: server_check(server, program.env)]
+    hook = () if client == install_claude.CLIENT else ("--client", client)
+    checks.append(lambda: hook_check(program.hook_line(*hook), _probe()))
     if client != install_claude.CLIENT:
         if statusline:
             raise CallerError("no_status_line", f"{client} has no status line that a program can write.",
                               "Leave --statusline out.")  # fmt: skip
-        entries = OTHERS[client].entries(folder, program, record)
-        return Plan(client, folder, record, changes_for([entries], record), [entries], checks)
+        other = OTHERS[client]
+        wanted = other.wanted(folder, program, record)
+        own = checks if other.has_server else checks[1:]
+        return Plan(client, folder, record, changes_for(wanted, record), wanted, own, other.notes)
     wanted = install_claude.wanted(folder, program, record, statusline=statusline)
     checks.insert(0, lambda: client_check("claude", install_claude.NEEDS))
-    checks.append(lambda: hook_check(program.hook_line(), _probe()))
     notes = tuple(install_claude.notes(folder, wanted, statusline=statusline))
     return Plan(client, folder, record, changes_for(wanted, record), wanted, checks, notes)
 
@@ -142,11 +149,28 @@ def _entry_lines(plan: Plan, change: Change) -> Iterator[str]:
         for entry in item.entries if isinstance(item, Entries) and item.path == change.path else ():
             match entry:
                 case JsonEntry(value=value, previous=previous):
-                    yield f"{entry.name}: {shown(json.dumps(value, ensure_ascii=False))}"
+                    yield f"{entry.name}: {_as_line(value)}"
                     if previous is not None:
-                        yield f"instead of: {shown(json.dumps(previous, ensure_ascii=False))}"
+                        yield f"instead of: {_as_line(previous)}"
+                case JsonItem(value=value):
+                    yield f"{entry.name}, one more: {_as_line(value)}"
                 case TomlBlock(block=block):
                     yield from (shown(line) for line in block.splitlines() if line)
+
+
+def _as_line(value: object) -> str:
+    """A value of somebody's settings as one line. What an environment holds may be a key or a token, known or not."""
+    return shown(masked(json.dumps(_without_secrets(value), ensure_ascii=False)))
+
+
+def _without_secrets(value: object) -> object:
+    if isinstance(value, dict):
+        return {
+            key: dict.fromkeys(inner, HIDDEN) if key in ENVIRONMENTS and isinstance(inner, dict)
+            else _without_secrets(inner)
+            for key, inner in value.items()
+        }  # fmt: skip
+    return [_without_secrets(item) for item in value] if isinstance(value, list) else value
 
 
 def _say_installed(plan: Plan, *, dry_run: bool) -> None:

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,15 +105,38 @@ def _talk(words: Sequence[str], lines: Sequence[Mapping[str, object]], env: Mapp
 
 
 def _answers(server: subprocess.Popen[bytes], text: bytes) -> list[Any] | str:
-    """Answers are read before stdin is closed: a server that sees its end may stop before it has answered."""
+    """What it answers, until the last request is answered: then its stdin is closed, which ends it."""
+    guard = threading.Timer(SECONDS, server.kill)
+    guard.start()
     try:
-        out, errors = server.communicate(text, timeout=SECONDS)
-    except subprocess.TimeoutExpired:
-        server.kill()
+        found, is_protocol = _until_answered(server, text)
+        _, errors = server.communicate()
+    finally:
+        in_time = guard.is_alive()
+        guard.cancel()
+    if not in_time:
         return f"no answer within {SECONDS} s"
     if server.returncode:
         return f"it ended with {server.returncode}: {shown(errors.decode(errors='replace'))[-300:]}"
+    return found if is_protocol else "what it wrote is no MCP"
+
+
+def _until_answered(server: subprocess.Popen[bytes], text: bytes) -> tuple[list[Any], bool]:
+    """The lines that it writes, up to the answer to the last request, and whether all of them are JSON."""
+    found: list[Any] = []
+    if server.stdin is None or server.stdout is None:
+        return found, True
     try:
-        return [json.loads(line) for line in out.splitlines() if line.strip()]
+        server.stdin.write(text)
+        server.stdin.flush()
+        for line in server.stdout:
+            if line.strip():
+                found.append(json.loads(line))
+                if isinstance(found[-1], dict) and found[-1].get("id") == TOOLS:
+                    break
+    except OSError:
+        # It has ended: its exit code tells.
+        return found, True
     except ValueError:
-        return "what it wrote is no MCP"
+        return [], False
+    return [item for item in found if isinstance(item, dict)], True

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mcp_compact.cli.install_json import value_at, with_member, without_member
+from mcp_compact.cli.install_json import value_at, with_item, with_member, without_item, without_member
 from mcp_compact.errors import CallerError
 
 
@@ -50,6 +50,30 @@ class JsonEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class JsonItem:
+    """One value among others in a list of a JSON file; the list is named by its path of keys."""
+
+    keys: tuple[str, ...]
+    value: object
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.keys)
+
+    def present(self, text: str) -> bool:
+        """Whether it stands there as it is wanted."""
+        found = value_at(text, self.keys)
+        return isinstance(found, list) and self.value in found
+
+    def added(self, text: str) -> str:
+        return with_item(text, self.keys, self.value)
+
+    def removed(self, text: str) -> str:
+        """The text without it; unchanged where it is ours no longer."""
+        return without_item(text, self.keys, self.value) if self.present(text) else text
+
+
+@dataclass(frozen=True, slots=True)
 class TomlBlock:
     """Whole tables at the end of a TOML file, between two comments of ours."""
 
@@ -76,7 +100,7 @@ class TomlBlock:
         return (before.removesuffix("\n") if before.endswith("\n\n") else before) + after if found else text
 
 
-Entry = JsonEntry | TomlBlock
+Entry = JsonEntry | JsonItem | TomlBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +129,8 @@ def entry_as_json(entry: Entry) -> dict[str, Any]:
     match entry:
         case JsonEntry(keys, value, previous):
             return {"keys": list(keys), "value": value, "previous": previous}
+        case JsonItem(keys, value):
+            return {"keys": list(keys), "item": value}
         case TomlBlock(name, block):
             return {"name": name, "block": block}
 
@@ -114,4 +140,6 @@ def entry_from_json(data: Mapping[str, Any]) -> Entry:
     if "block" in data:
         return TomlBlock(str(data["name"]), str(data["block"]))
     keys: Sequence[str] = data["keys"]
+    if "item" in data:
+        return JsonItem(tuple(keys), data["item"])
     return JsonEntry(tuple(keys), data["value"], data.get("previous"))

@@ -35,12 +35,13 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value's place in the text; `members` is None where it is no object."""
+    """A value's place in the text; `members` is None where it is no object, `items` where it is no list."""
 
     start: int
     end: int
     members: tuple[Member, ...] | None = None
     trailing_comma: bool = False
+    items: tuple[Node, ...] | None = None
 
     def member(self, key: str) -> Member | None:
         """The last member of this name, as every parser takes it."""
@@ -49,10 +50,7 @@ class Node:
 
 def value_at(text: str, path: Sequence[str]) -> object:
     """The value at a path of keys; None where there is none. Raises CallerError `broken_json`."""
-    node: Node | None = None if _empty(text) else _root(text)
-    for key in path:
-        found = node.member(key) if node else None
-        node = found.value if found else None
+    node = None if _empty(text) else _found(text, path)
     return _value(text, node) if node else None
 
 
@@ -89,7 +87,39 @@ def without_member(text: str, path: Sequence[str]) -> str:
     return _removed(text, owner, gone)
 
 
+def with_item(text: str, path: Sequence[str], value: object) -> str:
+    """The text with a value at the end of a list, which is made where it is missing. Raises CallerError."""
+    node = None if _empty(text) else _found(text, path)
+    if node is None:
+        return with_member(text, path, [value])
+    if node.items is None:
+        raise CallerError("no_list", f"{'.'.join(path)} is no JSON list.", "Mend the file, then try again.")
+    if not node.items:
+        return with_member(text, path, [value])
+    return _inserted(text, node, None, value, len(path))
+
+
+def without_item(text: str, path: Sequence[str], value: object) -> str:
+    """The text without the last such value of a list; with it goes a list that is empty then."""
+    node = _found(text, path)
+    items = [item for item in (node.items or ()) if _value(text, item) == value] if node is not None else []
+    if node is None or not items:
+        return text
+    if len(node.items or ()) == 1:
+        return without_member(text, path)
+    return _removed(text, node, items[-1])
+
+
 # ---------------------------------------------------------------- reading
+
+
+def _found(text: str, path: Sequence[str]) -> Node | None:
+    """The node at a path of keys; None where there is none."""
+    node: Node | None = _root(text)
+    for key in path:
+        found = node.member(key) if node else None
+        node = found.value if found else None
+    return node
 
 
 def _empty(text: str) -> bool:
@@ -141,12 +171,14 @@ def _object(text: str, start: int, depth: int) -> Node:
 
 
 def _list(text: str, start: int, depth: int) -> Node:
-    at, comma = _skip(text, start + 1), True
+    items: list[Node] = []
+    at, comma = _skip(text, start + 1), False
     while text[at : at + 1] != "]":
-        if not comma:
+        if items and not comma:
             raise _broken(text, at, "a comma or a closing bracket is missing")
-        at, comma = _after(text, _node(text, at, depth + 1).end)
-    return Node(start, at + 1)
+        items.append(_node(text, at, depth + 1))
+        at, comma = _after(text, items[-1].end)
+    return Node(start, at + 1, trailing_comma=comma, items=tuple(items))
 
 
 def _after(text: str, at: int) -> tuple[int, bool]:
@@ -165,16 +197,9 @@ def _broken(text: str, at: int, what: str) -> CallerError:
 def _value(text: str, node: Node) -> object:
     if node.members is not None:
         return {member.key: _value(text, member.value) for member in node.members}
-    own = text[node.start : node.end]
-    if not own.startswith("["):
-        return json.loads(own, strict=False)
-    items: list[object] = []
-    at = _skip(text, node.start + 1)
-    while text[at : at + 1] != "]":
-        item = _node(text, at, 0)
-        items.append(_value(text, item))
-        at, _ = _after(text, item.end)
-    return items
+    if node.items is not None:
+        return [_value(text, item) for item in node.items]
+    return json.loads(text[node.start : node.end], strict=False)
 
 
 # ---------------------------------------------------------------- writing
@@ -206,15 +231,19 @@ def _dumped(text: str, value: object, depth: int) -> str:
     return (_newline(text) + unit * depth).join(lines)
 
 
-def _inserted(text: str, owner: Node, key: str, value: object, depth: int) -> str:
-    """A new member after the last one and its comments, before the closing brace. One line stays one line."""
-    on_one_line = bool(owner.members) and "\n" not in text[owner.start : owner.end]
+def _inserted(text: str, owner: Node, key: str | None, value: object, depth: int) -> str:
+    """A new member (of a list: an item, without a key) after the last one and its comments, before the closing brace.
+
+    One line stays one line.
+    """
+    parts = _parts(owner)
+    on_one_line = bool(parts) and "\n" not in text[owner.start : owner.end]
     unit, newline = "" if on_one_line else _unit(text), _newline(text)
-    between = newline + unit * (depth + 1) if unit else (" " if owner.members else "")
+    between = newline + unit * (depth + 1) if unit else (" " if parts else "")
     dumped = _dumped(text, value, depth + 1) if unit else json.dumps(value, ensure_ascii=False)
-    entry = f"{json.dumps(key, ensure_ascii=False)}: {dumped}"
-    last = owner.members[-1].end if owner.members else owner.start + 1
-    comma = "," if owner.members and not owner.trailing_comma else ""
+    entry = dumped if key is None else f"{json.dumps(key, ensure_ascii=False)}: {dumped}"
+    last = parts[-1].end if parts else owner.start + 1
+    comma = "," if parts and not owner.trailing_comma else ""
     tail = text[last : owner.end - 1]
     kept = tail.rstrip()
     closing = tail[len(kept) :] if "\n" in tail[len(kept) :] else (newline + unit * depth if unit else "")
@@ -222,16 +251,20 @@ def _inserted(text: str, owner: Node, key: str, value: object, depth: int) -> st
     return text[:last] + comma + kept + between + entry + own_comma + closing + text[owner.end - 1 :]
 
 
-def _removed(text: str, owner: Node, gone: Member) -> str:
-    """The text without a member and the one comma that parted it; comments beside it stay."""
-    members = owner.members or ()
-    at = members.index(gone)
+def _removed(text: str, owner: Node, gone: Member | Node) -> str:
+    """The text without a member or an item and the one comma that parted it; comments beside it stay."""
+    parts = _parts(owner)
+    at = parts.index(gone)
     comma = _skip(text, gone.end)
     after = text[comma + 1 :] if text[comma] == "," else text[gone.end :]
-    if at < len(members) - 1:
+    if at < len(parts) - 1:
         return text[: gone.start] + after.lstrip()
     head = text[: gone.start].rstrip()
     if at > 0 and not owner.trailing_comma:
-        comma = _skip(text, members[at - 1].end)
+        comma = _skip(text, parts[at - 1].end)
         head = (text[:comma] + text[comma + 1 : gone.start]).rstrip()
-    return head + (after.lstrip() if head.endswith("{") else after)
+    return head + (after.lstrip() if head.endswith(("{", "[")) else after)
+
+
+def _parts(owner: Node) -> Sequence[Member | Node]:
+    return owner.members if owner.members is not None else owner.items or ()

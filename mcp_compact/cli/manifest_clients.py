@@ -17,7 +17,7 @@ from mcp_compact.errors import CallerError
 Entry = dict[str, Any]
 JSON, TOML, YAML = "json", "toml", "yaml"
 SERVERS = ("mcpServers", NAME)
-HANDED_ON = ("MCP_COMPACT_DB", "MCP_COMPACT_ROOTS", "MCP_COMPACT_SCOPE", "XDG_DATA_HOME")
+HANDED_ON = ("MCP_COMPACT_DB", "MCP_COMPACT_ROOTS", "MCP_COMPACT_SCOPE", "XDG_DATA_HOME", "CODEX_HOME")
 AGENT = "agent"
 """The tools for clients whose conversations come into the archive by themselves: by hooks, the server or `watch`."""
 

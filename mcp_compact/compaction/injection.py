@@ -38,6 +38,8 @@ FILES_PUT_BACK, LARGEST_PUT_BACK_CHARS = 5, 20_000
 RULES_SHARE = 0.5
 """Of the limit, for rules with where they were said."""
 OPEN_WORK_SHARE = 0.15
+RECENT_SHARE, LEAST_RECENT, MOST_RECENT = 0.3, 8_000, 60_000
+"""Of the tokens that are compacted: what is looked at whole beside a memory that covers it already."""
 MANY_RULES = 12
 """With more of them, the turn alone says where."""
 
@@ -52,6 +54,8 @@ SEARCH_HOW = (
     'search_messages(query="words", session_id="{id}") searches everything that was said; '
     'get_original(id="uuid or tool_use_id", session_id="{id}") gives a message or tool result back whole.'
 )
+SEARCH_BY_WORDS = 'search_messages(query="words") searches everything that was said in this session.'
+"""For a client that has this one tool of ours alone."""
 MORE_RULES = "- ({n} more rules: search_messages finds them)"
 KEEP = "Keep these lines of the user word for word in the summary, each under the heading Rules of the user:"
 KEEP_OPEN = "Keep this open work in the summary:"
@@ -80,6 +84,15 @@ class InjectionFacts:
     """The client's own summary, where it is known already."""
     restored: tuple[str, ...] = ()
     """Paths of files that the client puts back itself."""
+
+
+def recent_tokens(live_tokens: int) -> int:
+    """How much of the newest part is looked at beside the memory.
+
+    At the recorded compactions the memory and 30 % of the records gave back more than all of them at once: what was
+    said last is needed next, and the memory has chosen from the rest with more room.
+    """
+    return max(LEAST_RECENT, min(MOST_RECENT, int(live_tokens * RECENT_SHARE)))
 
 
 def injection_facts(
@@ -149,12 +162,12 @@ def files_put_back(records: Sequence[Record]) -> tuple[str, ...]:
     return tuple(item.name for item in newest if not item.note and len(item.text) <= LARGEST_PUT_BACK_CHARS)
 
 
-def injection_text(facts: InjectionFacts, limit_chars: int = LIMIT_CHARS) -> str:
+def injection_text(facts: InjectionFacts, limit_chars: int = LIMIT_CHARS, search_how: str = SEARCH_HOW) -> str:
     """What the client's model is told after the compaction: at most `limit_chars` characters, whole lines, masked.
 
     In the order of need; the last part says how to search. Empty where not even that fits.
     """
-    search = f"{SEARCH}\n{SEARCH_HOW.format(id=facts.session_id)}"
+    search = f"{SEARCH}\n{search_how.format(id=facts.session_id)}"
     left = limit_chars - len(search) - len(TITLE) - 2 * len("\n\n")
     if left < 0:
         return ""

@@ -6,6 +6,7 @@ several may do so at the same time.
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from pathlib import Path
@@ -20,9 +21,10 @@ from mcp_compact.hooking.noting import NAMESPACE
 from mcp_compact.messages.weights import estimate_all
 from mcp_compact.ports.store import SessionKey
 from mcp_compact.service import import_batches, memory_text
-from mcp_compact.service.import_batches import ImportWork, ReadBatch
+from mcp_compact.service.import_batches import Head, ImportWork, ReadBatch
 from mcp_compact.service.keys import session_key
 from mcp_compact.service.prepare import prepare
+from mcp_compact.transcripts.registry import detect_format
 
 READINGS = 3
 
@@ -40,7 +42,9 @@ def catch_up(conn: sqlite3.Connection, given: Given, settings: Settings, now_ms:
             "Name that folder in MCP_COMPACT_ROOTS, in the environment that the client is started with.",
         )
     path = places.readable_transcript(given.transcript)
-    if path and Path(path).stat().st_size:
+    if given.document is not None:
+        _import_document(conn, given.document, key, now_ms)
+    elif path and Path(path).stat().st_size:
         _import(conn, Path(path), key, settings, now_ms)
     return key if operations.session(conn, key) is not None else None
 
@@ -53,6 +57,17 @@ def _import(conn: sqlite3.Connection, path: Path, key: SessionKey, settings: Set
         stream.seek(work.offset)
         for read in import_batches.batches(work, import_batches.chunks(stream)):
             for item in import_batches.ready(work, NAMESPACE, path.stem, read):
+                _store(conn, work, item, now_ms)
+
+
+def _import_document(conn: sqlite3.Connection, document: dict[str, object], key: SessionKey, now_ms: int) -> None:
+    """Store what a session holds that was handed over whole. It has no place where a reading could go on."""
+    data = json.dumps(document, separators=(",", ":")).encode()
+    named = detect_format(data[: import_batches.HEAD_BYTES])
+    work = import_batches.work_at(Head(named, len(data), "", ""), key.session_id, key.session_id, None)
+    with import_batches.uncollected():
+        for read in import_batches.batches(work, (data,)):
+            for item in import_batches.ready(work, NAMESPACE, key.session_id, read):
                 _store(conn, work, item, now_ms)
 
 

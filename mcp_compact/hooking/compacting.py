@@ -1,107 +1,155 @@
 """Before and after a compaction of the client's own: what its summary must keep, and what is given back.
 
 Everything is made ready before, from the transcript as it is then; the start after the compaction only hands it
-over. Once the client's summary is known, what neither it nor that text holds follows with the next prompt, once.
+over. Once the client's summary is known, what neither it nor that text holds follows with the next prompt, once. Where
+a client tells of its summary before that start, the text is made anew with it. Gemini CLI tells of a compaction at no
+hook: there the next prompt finds it, and everything is made then.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
 
-from mcp_compact.adapters.sqlite import operations
+from mcp_compact import places
+from mcp_compact.adapters.sqlite import hook_rows, operations
 from mcp_compact.adapters.sqlite.operations.hook_state import hook_state, put_hook_state
-from mcp_compact.compaction.extract import Material
 from mcp_compact.compaction.injection import (
     REFINED_CHARS,
     InjectionFacts,
     injection_facts,
-    injection_text,
     must_keep_lines,
     refinement_facts,
     says_something,
 )
-from mcp_compact.compaction.rules import DROPPED, Rule, rules_of, with_choices
+from mcp_compact.compaction.rules import Rule
 from mcp_compact.compaction.rules_matrix import KEPT, Column, fates
-from mcp_compact.compaction.snapshot import Snapshot
 from mcp_compact.config import Settings
+from mcp_compact.hooking import snapshots
 from mcp_compact.hooking.catching_up import catch_up, update_memory
-from mcp_compact.hooking.given import Given
-from mcp_compact.messages.message import Record
+from mcp_compact.hooking.given import CODEX, OPENCODE, PI, Given
+from mcp_compact.hooking.noting import NAMESPACE
+from mcp_compact.hooking.session_facts import (
+    Compacted,
+    Reached,
+    compacted,
+    last_compacted,
+    mark_of,
+    note_reached,
+    put_back,
+    reached,
+    rules_now,
+    text_for,
+)
 from mcp_compact.ports.store import SessionKey
 from mcp_compact.service import memory_text
+from mcp_compact.service.keys import session_key
 
-INSTRUCTION = "instruction"
-"""The kind of pins that are rules."""
 HELD = (
     "mcp-compact: held back once, as MCP_COMPACT_HOLD_MANUAL asks for. Let the agent bring its notes up to date, "
     "then compact again."
 )
+START_LAST = (CODEX, OPENCODE, PI)
+"""They tell of the start after a compaction when its summary is known."""
+BOUNDARY_FIRST = (CODEX, OPENCODE)
+"""Their transcript has the boundary already when they tell that a compaction is done."""
 
 
 class HeldBack(Exception):  # noqa: N818 - no error: the setting asks for it
     """A compaction that was asked for by hand is refused this once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compacted:
-    """A session as its client compacts it."""
-
-    session_id: str
-    rules: tuple[Rule, ...]
-    """Those of all its records that hold, as a person chose."""
-    material: Material
-    """What the client compacts; empty where the extractor is switched off, so that the rules stand alone."""
-
-
 def announced(conn: sqlite3.Connection, given: Given, settings: Settings, now_ms: int) -> str:
     """A compaction comes: bring everything up to date, make ready what is given back; the lines that must be kept.
 
-    Raises HeldBack where a setting asks for it: by hand, and once a session.
+    Nothing is made again while nothing is new. Raises HeldBack where a setting asks for it: by hand, once a session.
     """
     key = catch_up(conn, given, settings, now_ms)
     if key is None:
         return ""
+    before, state = operations.snapshot(conn, key, memory_text.NEWEST), hook_state(conn, key)
     update_memory(conn, key, settings, now_ms)
-    state = hook_state(conn, key)
     if settings.hold_manual and given.trigger == "manual" and not state.held:
         put_hook_state(conn, key, held=state.held + 1)
         raise HeldBack
-    facts = _facts(conn, key, settings)
-    if facts is None:
+    if before is None:
         return ""
-    text = injection_text(facts, settings.injection_chars)
-    put_hook_state(conn, key, injection=text, given="", refinement="", rules=len(facts.rules), rules_told=0)
-    return "\n".join(must_keep_lines(facts))
+    made, mark = reached(conn, key), mark_of(before, settings, given)
+    if made is not None and state.injection and (made.seq, made.mark) == (before.base.last_seq, mark):
+        return made.lines
+    own = compacted(conn, key, settings)
+    if own is None:
+        return ""
+    lines = "\n".join(must_keep_lines(_made_ready(conn, key, own, given, settings)))
+    note_reached(conn, key, Reached(before.base.last_seq, mark, lines))
+    return lines
 
 
 def started_anew(conn: sqlite3.Connection, given: Given, settings: Settings, now_ms: int) -> str:
     """What is given back where nothing was made ready: the compaction was not announced, or its hook was stopped."""
     key = catch_up(conn, given, settings, now_ms)
-    facts = _facts(conn, key, settings) if key is not None else None
-    if key is None or facts is None:
+    own = compacted(conn, key, settings) if key is not None else None
+    if key is None or own is None:
         return ""
-    text = injection_text(facts, settings.injection_chars)
-    put_hook_state(conn, key, injection="", given=text, refinement="", rules=len(facts.rules), rules_told=0)
-    return text
+    summary = ""
+    if given.client in BOUNDARY_FIRST and (found := last_compacted(conn, key)) is not None:
+        own, summary = Compacted(own.session_id, own.rules, found[0]), found[1]
+    return _given_at_once(conn, key, own, summary, given, settings)
 
 
 def done(conn: sqlite3.Connection, given: Given, settings: Settings, now_ms: int) -> None:
-    """The client's summary is known: what it lost, and was not given back yet, is made ready for the next prompt.
+    """The client's summary is known: what it lost, and was not given back yet, is made ready for what comes next.
 
-    The boundary itself comes with the transcript, which the client writes after this hook: so it is there once.
+    Of Claude Code the boundary itself comes with the transcript, which it writes after this hook: so it is there once.
     """
+    own = None
+    if given.client in BOUNDARY_FIRST:
+        # What was compacted is asked for while the archive does not know the boundary yet.
+        known = session_key(NAMESPACE, given.session_id)
+        own = compacted(conn, known, settings) if operations.session(conn, known) is not None else None
     key = catch_up(conn, given, settings, now_ms)
-    if key is None or not given.summary.strip():
+    if key is None:
         return
-    own = _compacted(conn, key, settings)
+    found = last_compacted(conn, key) if given.client in BOUNDARY_FIRST and not given.summary else None
+    summary = given.summary or (found[1] if found is not None else "")
+    own = own or compacted(conn, key, settings)
+    if own is None or not summary.strip():
+        return
+    state = hook_state(conn, key)
+    if given.client in START_LAST and state.injection:
+        _made_ready(conn, key, own, given, settings, summary)
+        return
+    limit = min(REFINED_CHARS, settings.injection_chars)
+    left, text = text_for(
+        given, limit, lambda room: refinement_facts(own.rules, own.material, own.session_id, summary, state.given, room)
+    )
+    told = _told(own.rules, summary, state.given)
+    put_hook_state(conn, key, refinement=text if says_something(left) else "", rules=len(own.rules), rules_told=told)
+
+
+def found_done(conn: sqlite3.Connection, given: Given, settings: Settings, now_ms: int) -> str:
+    """The chat says that its client compacted it: what is given back, once; empty where it does not say so."""
+    path = places.readable_transcript(given.transcript)
+    key = catch_up(conn, given, settings, now_ms)
+    if key is None or not path:
+        return ""
+    found = snapshots.newest(conn, given, path, NAMESPACE)
+    hook_rows.note_place(conn, (key.namespace, key.session_id), snapshots.source_of(given), (found.end, found.mark))
+    own = compacted(conn, key, settings) if found.text else None
     if own is None:
-        return
-    before, limit = hook_state(conn, key).given, min(REFINED_CHARS, settings.injection_chars)
-    left = refinement_facts(own.rules, own.material, own.session_id, given.summary, before, limit)
-    text = injection_text(left, limit) if says_something(left) else ""
-    told = sum(fate == KEPT for _, fate in fates(Column(own.rules, given.summary, before)))
-    put_hook_state(conn, key, refinement=text, rules=len(own.rules), rules_told=told)
+        return ""
+    if (before := last_compacted(conn, key, answered=True)) is not None:
+        own = Compacted(own.session_id, own.rules, before[0])
+    text = _given_at_once(conn, key, own, found.text, given, settings)
+    update_memory(conn, key, settings, now_ms)
+    return text
+
+
+def looked_through(conn: sqlite3.Connection, given: Given, key: SessionKey) -> None:
+    """Note how far a chat holds no compaction that was not answered, so that the next prompt reads on from there."""
+    path = places.readable_transcript(given.transcript)
+    found = snapshots.newest(conn, given, path, NAMESPACE) if path else None
+    if found is not None and not found.text:
+        hook_rows.note_place(conn, (key.namespace, key.session_id), snapshots.source_of(given), (found.end, found.mark))
 
 
 def ended(conn: sqlite3.Connection, given: Given, settings: Settings, now_ms: int) -> None:
@@ -109,36 +157,36 @@ def ended(conn: sqlite3.Connection, given: Given, settings: Settings, now_ms: in
     key = catch_up(conn, given, settings, now_ms)
     snapshot = operations.snapshot(conn, key, memory_text.NEWEST) if key is not None else None
     if key is not None and snapshot is not None:
-        put_hook_state(conn, key, rules=len(_rules(conn, key, snapshot)))
+        put_hook_state(conn, key, rules=len(rules_now(conn, key, snapshot)))
 
 
-def _facts(conn: sqlite3.Connection, key: SessionKey, settings: Settings) -> InjectionFacts | None:
-    """Facts of the session as the archive has it; None where it has none."""
-    own = _compacted(conn, key, settings)
-    if own is None:
-        return None
-    limit = settings.injection_chars
-    return injection_facts(own.rules, own.material, session_id=own.session_id, limit_chars=limit)
+def _facts(own: Compacted, summary: str, given: Given, limit_chars: int) -> InjectionFacts:
+    return injection_facts(
+        own.rules, own.material, session_id=own.session_id, native_summary=summary, restored=put_back(given),
+        limit_chars=limit_chars,
+    )  # fmt: skip
 
 
-def _compacted(conn: sqlite3.Connection, key: SessionKey, settings: Settings) -> Compacted | None:
-    snapshot = operations.snapshot(conn, key, memory_text.NEWEST)
-    if snapshot is None:
-        return None
-    material = _material(conn, key, snapshot) if settings.policy.session_memory else Material(())
-    return Compacted(key.session_id, _rules(conn, key, snapshot), material)
+def _made_ready(
+    conn: sqlite3.Connection, key: SessionKey, own: Compacted, given: Given, settings: Settings, summary: str = ""
+) -> InjectionFacts:
+    """Make ready what the start after the compaction is given; the facts that it is made of."""
+    facts, text = text_for(given, settings.injection_chars, lambda limit: _facts(own, summary, given, limit))
+    told = _told(own.rules, summary, "") if summary else 0
+    put_hook_state(conn, key, injection=text, given="", refinement="", rules=len(own.rules), rules_told=told)
+    return facts
 
 
-def _rules(conn: sqlite3.Connection, key: SessionKey, snapshot: Snapshot) -> tuple[Rule, ...]:
-    """The rules of the whole session with what a person pinned, and without what they dropped."""
-    everything = operations.records(conn, key, after_seq=0, up_to_seq=snapshot.base.last_seq, live_only=False)
-    pinned = [item.text for item in snapshot.registered if item.kind == INSTRUCTION]
-    dropped = [item.text for item in snapshot.registered if item.kind == DROPPED]
-    return with_choices(rules_of(everything), pinned, dropped)
+def _given_at_once(
+    conn: sqlite3.Connection, key: SessionKey, own: Compacted, summary: str, given: Given, settings: Settings
+) -> str:
+    """What is given back in the answer to this very hook."""
+    _, text = text_for(given, settings.injection_chars, lambda limit: _facts(own, summary, given, limit))
+    told = _told(own.rules, summary, "") if summary else 0
+    put_hook_state(conn, key, injection="", given=text, refinement="", rules=len(own.rules), rules_told=told)
+    return text
 
 
-def _material(conn: sqlite3.Connection, key: SessionKey, snapshot: Snapshot) -> Material:
-    """What the client compacts: everything live, and what the compaction before said."""
-    newest = snapshot.base.last_seq
-    live: list[Record] = operations.records(conn, key, after_seq=0, up_to_seq=newest, live_only=True)
-    return Material(tuple(live), summaries=tuple(item.text for item in snapshot.service if item.text))
+def _told(rules: tuple[Rule, ...], summary: str, given: str) -> int:
+    """Rules that the client's summary holds."""
+    return sum(fate == KEPT for _, fate in fates(Column(rules, summary, given)))

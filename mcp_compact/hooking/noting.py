@@ -35,9 +35,9 @@ def started(conn: sqlite3.Connection, given: Given, archive: str, text: str = ""
     """
     if notes.untold(archive):
         notes.told(archive)
-        return answer(given.event, OFF, text)
+        return answer(given.own_event, OFF, text)
     rules = hook_rows.rules_kept(conn, NAMESPACE, given.session_id)
-    return answer(given.event, f"mcp-compact: recording{_rules(rules)}", text)
+    return answer(given.own_event, f"mcp-compact: recording{_rules(rules)}", text)
 
 
 def answer(event: str, to_person: str = "", to_model: str = "") -> str:
@@ -46,6 +46,11 @@ def answer(event: str, to_person: str = "", to_model: str = "") -> str:
     if to_model:
         said["hookSpecificOutput"] = {"hookEventName": event, "additionalContext": to_model}
     return json.dumps(said) if said else ""
+
+
+def stopped(reason: str) -> str:
+    """The answer that keeps Codex from going on."""
+    return json.dumps({"continue": False, "stopReason": reason})
 
 
 def _rules(number: int) -> str:

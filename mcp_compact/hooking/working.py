@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from mcp_compact.adapters.sqlite import operations
 from mcp_compact.config import Settings, load_settings
 from mcp_compact.hooking import catching_up, compacting, noting
-from mcp_compact.hooking.given import Given
+from mcp_compact.hooking.given import CODEX, GEMINI_CLI, Given
 
 BUSY_MS = 5_000
 """How long a hook that works waits for another process: its client waits for it."""
@@ -27,15 +27,21 @@ def run(given: Given, now_ms: int) -> str:
     with _opened(settings) as conn:
         match given.event:
             case "PreCompact":
-                return compacting.announced(conn, given, settings, now_ms)
+                lines = compacting.announced(conn, given, settings, now_ms)
+                # Nothing that a hook says reaches Codex's summary.
+                return "" if given.client == CODEX else lines
             case "SessionStart":
-                return noting.answer(given.event, "", compacting.started_anew(conn, given, settings, now_ms))
+                return noting.answer(given.own_event, "", compacting.started_anew(conn, given, settings, now_ms))
             case "PostCompact":
                 compacting.done(conn, given, settings, now_ms)
+            case "UserPromptSubmit":
+                return noting.answer(given.own_event, "", compacting.found_done(conn, given, settings, now_ms))
             case "SessionEnd":
                 compacting.ended(conn, given, settings, now_ms)
             case _:
-                catching_up.catch_up(conn, given, settings, now_ms)
+                key = catching_up.catch_up(conn, given, settings, now_ms)
+                if given.client == GEMINI_CLI and key is not None:
+                    compacting.looked_through(conn, given, key)
     return ""
 
 

@@ -36,11 +36,13 @@ class Package:
 NODE = Package(f"node-{SYSTEM}-{MACHINE}", "22.23.5", f"node-{SYSTEM}-{MACHINE}/bin/node")
 CLAUDE = f"@anthropic-ai/claude-code-{SYSTEM}-{MACHINE}"
 OPENCODE = f"opencode-{SYSTEM}-{MACHINE}"
+PI = "@mariozechner/pi-coding-agent"
 CLIENTS = {
     "claude": Package(CLAUDE, "2.1.332", f"{CLAUDE}/claude"),
     "codex": Package("@openai/codex", "0.171.0", "@openai/codex/bin/codex.js", node=True),
     "gemini": Package("@google/gemini-cli", "0.61.0", "@google/gemini-cli/bundle/gemini.js", node=True),
     "opencode": Package(OPENCODE, "1.18.33", f"{OPENCODE}/bin/opencode"),
+    "pi": Package(PI, "0.73.1", f"{PI}/dist/cli.js", node=True),
 }
 
 

@@ -51,7 +51,7 @@ class Model:
 
     def answer(self, body: Json) -> tuple[Rule, str]:
         """The rule for a request, and the full name of its tool."""
-        last = last_user_text(body) if "messages" in body else last_input_text(body)
+        last = _last_text(body)
         names = tool_names(body)
         for rule in self.rules:
             name = next((n for n in names if rule.tool and n.endswith(rule.tool)), "")
@@ -102,10 +102,29 @@ def last_input_text(body: Json) -> str:
     return text_of(items[-1].get("content") or items[-1].get("output")) if items else ""
 
 
+def last_contents_text(body: Json) -> str:
+    """The text of the last content of a Gemini request that a user or a tool sent."""
+    users = [content for content in body.get("contents") or [] if content.get("role") != "model"]
+    return contents_text(users[-1:])
+
+
+def contents_text(contents: object) -> str:
+    """All text of Gemini's contents, what functions answered included."""
+    parts = [part for content in contents if isinstance(contents, list) for part in content.get("parts") or []]
+    return "\n".join(str(part.get("text") or part.get("functionResponse", {}).get("response", "")) for part in parts)
+
+
+def _last_text(body: Json) -> str:
+    if "contents" in body:
+        return last_contents_text(body)
+    return last_user_text(body) if "messages" in body else last_input_text(body)
+
+
 def tool_names(body: Json) -> list[str]:
     """Names of a request's tools, those of its namespaces with the namespace before them."""
     found = []
     for tool in body.get("tools") or []:
+        found += [str(each["name"]) for each in tool.get("functionDeclarations") or []]
         found += [f"{tool.get('name', '')}.{inner['name']}" for inner in tool.get("tools") or []]
         found.append(str(tool.get("name", "")))
     return found
@@ -143,8 +162,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
-        if "count_tokens" in self.path:
-            self.send_json({"input_tokens": len(json.dumps(body)) // 4})
+        if "count_tokens" in self.path or "countTokens" in self.path:
+            counted = len(json.dumps(body)) // 4
+            self.send_json({"input_tokens": counted, "totalTokens": counted})
             return
         with self.model.lock:
             self.model.requests.append(body)
@@ -152,6 +172,10 @@ class Handler(BaseHTTPRequestHandler):
             rule, tool = self.model.answer(body)
         if "responses" in self.path:
             self.send_events(_response_events(number, rule, tool))
+            return
+        if "contents" in body:
+            answer = _candidates(rule, tool, body)
+            self.send_events([("", answer)]) if "stream" in self.path else self.send_json(answer)
             return
         message = _message(number, rule, tool, body)
         if body.get("stream"):
@@ -165,7 +189,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("connection", "close")
         self.end_headers()
         for kind, data in events:
-            self.wfile.write(f"event: {kind}\ndata: {json.dumps({'type': kind, **data})}\n\n".encode())
+            named = f"event: {kind}\n" if kind else ""
+            self.wfile.write(f"{named}data: {json.dumps({'type': kind, **data} if kind else data)}\n\n".encode())
         self.close_connection = True
 
     def send_json(self, data: Json) -> None:
@@ -210,6 +235,16 @@ def _events(message: Json) -> list[tuple[str, Json]]:
     ]
 
 
+def _candidates(rule: Rule, tool: str, body: Json) -> Json:
+    """An answer as Gemini's API gives it."""
+    part: Json = {"functionCall": {"name": tool, "args": rule.input}} if tool else {"text": rule.text}
+    used = rule.input_tokens or len(json.dumps(body)) // 4
+    return {
+        "candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}],
+        "usageMetadata": {"promptTokenCount": used, "candidatesTokenCount": 20, "totalTokenCount": used + 20},
+    }
+
+
 def _response_events(number: int, rule: Rule, tool: str) -> list[tuple[str, Json]]:
     """An answer as the stream that the Responses API sends."""
     item: Json = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": rule.text}]}
@@ -223,7 +258,8 @@ def _response_events(number: int, rule: Rule, tool: str) -> list[tuple[str, Json
         }
         item |= {"namespace": namespace} if namespace else {}
     response = {"id": f"resp_{number:05d}"}
-    usage = {"input_tokens": 1000, "output_tokens": 20, "total_tokens": 1020}
+    used = rule.input_tokens or 1000
+    usage = {"input_tokens": used, "output_tokens": 20, "total_tokens": used + 20}
     return [
         ("response.created", {"response": response}),
         ("response.output_item.done", {"item": item}),

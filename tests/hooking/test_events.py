@@ -131,7 +131,7 @@ def test_twice_is_once_and_only_what_came_since_is_read(client: ClientFolder):
     client.write(records[:12])
     first = client.hook("PreCompact", trigger="auto")
     assert client.hook("PreCompact", trigger="auto").out == first.out
-    [(offset,)] = client.rows("SELECT offset FROM source")
+    [(offset,)] = client.rows("SELECT offset FROM source WHERE source NOT LIKE '%|ready'")
     assert offset == client.transcript.stat().st_size
     assert client.rows("SELECT max(version) FROM memory") == [(1,)]
     # Bytes that were read are not read again: what stands there now would be no JSON.

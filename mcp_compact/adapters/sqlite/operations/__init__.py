@@ -21,6 +21,7 @@ from mcp_compact.adapters.sqlite.operations.prefix import match_prefix
 from mcp_compact.adapters.sqlite.operations.search import search
 from mcp_compact.adapters.sqlite.operations.sessions import note, position, session, sessions
 from mcp_compact.adapters.sqlite.operations.snapshot import snapshot
+from mcp_compact.adapters.sqlite.operations.spoken import spoken
 
 __all__ = [
     "Health",
@@ -50,6 +51,7 @@ __all__ = [
     "session",
     "sessions",
     "snapshot",
+    "spoken",
     "undo",
     "unregister",
     "use_pending",
