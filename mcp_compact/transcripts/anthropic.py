@@ -12,11 +12,12 @@ from itertools import chain
 from typing import Any
 
 from mcp_compact.errors import CallerError
+from mcp_compact.messages.blocks import OBJECT, parse_content
 from mcp_compact.messages.codec import canonical
 from mcp_compact.transcripts.claude_code import ClaudeCodeReader
 from mcp_compact.transcripts.facts import SessionFacts
 from mcp_compact.transcripts.fields import text_of
-from mcp_compact.transcripts.kinds import HEADER
+from mcp_compact.transcripts.kinds import BOUNDARY, HEADER
 from mcp_compact.transcripts.lines import Json, Line, Problem, excerpt, parse_line
 from mcp_compact.transcripts.objects import (
     FirstLine,
@@ -30,6 +31,8 @@ from mcp_compact.transcripts.parsed import Known, Parsed, nothing_known
 from mcp_compact.transcripts.report import ImportReport
 
 SYSTEM_PROMPT = "system_prompt"
+COMPACTION = "compaction"
+"""The kind of block in which the API gives the summary of its own compaction; it stands for all that came before."""
 _TAKEN = ("messages", "system", "model")
 """What of a request becomes records and facts; the rest is kept as it is."""
 
@@ -136,4 +139,37 @@ class AnthropicReader:
         if not isinstance(raw.get("type"), str) and not isinstance(raw.get("role"), str):
             self.report.add_problem(Problem(place, "a message without role", excerpt(body)))
             return
-        yield from self._items.feed(raw, body, place)
+        summary = compaction_of(raw)
+        if not summary:
+            yield from self._items.feed(raw, body, place)
+            return
+        yield from self._compacted(raw, body, place, summary)
+
+    def _compacted(self, raw: Json, body: bytes, place: int, summary: str) -> Iterator[Parsed]:
+        """The provider's own boundary and its summary, then the rest of the answer that holds the block."""
+        marker = {"type": "system", "subtype": BOUNDARY, "compactMetadata": {"trigger": "auto"}, "of": place}
+        told = {"type": "user", "isCompactSummary": True, "message": {"role": "user", "content": summary}}
+        for entry in (marker, told):
+            yield from self._items.feed(entry, canonical(entry), place)
+        for parsed in self._items.feed(raw, body, place):
+            message = parsed.record.message
+            if message is None:
+                yield parsed
+                continue
+            rest = [block for block in message.content if not _is_compaction(block)]
+            shown = replace(message, content=rest, blocks=parse_content(rest))
+            yield parsed._replace(record=replace(parsed.record, message=shown))
+
+
+def compaction_of(raw: Json) -> str:
+    """What a compaction by the provider left of all that came before, empty where there is none."""
+    inner = raw.get("message", raw)
+    content = inner.get("content") if isinstance(inner, OBJECT) else None
+    found = [block["content"] for block in content if _is_compaction(block)] if isinstance(content, list) else []
+    return found[-1] if found else ""
+
+
+def _is_compaction(block: object) -> bool:
+    if not isinstance(block, OBJECT) or block.get("type") != COMPACTION:
+        return False
+    return isinstance(block.get("content"), str) and bool(block["content"].strip())

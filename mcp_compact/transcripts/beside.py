@@ -75,7 +75,7 @@ def _says_anything(record: Record) -> bool:
 def is_system(record: Record) -> bool:
     """Is it a system prompt, or an instruction of the developer?"""
     message = record.message
-    return message is not None and message.role == "system" and not record.is_message and bool(record.text.strip())
+    return message is not None and message.role == "system" and not record.is_message and _says_anything(record)
 
 
 def is_silent(raw: Raw) -> bool:

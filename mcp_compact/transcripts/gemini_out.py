@@ -7,7 +7,6 @@ the model's parts between two of the user's contents in one: so neighbours are p
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -204,7 +203,7 @@ def _part(block: Block) -> Json | None:
         case ToolResultBlock() if not block.server:
             return None
         case ToolUseBlock() | ToolResultBlock() | OtherBlock():
-            return {"text": json.dumps(block.raw, ensure_ascii=False, default=str)}
+            return {"text": text_of(block)}
         case _:
             return None
 

@@ -25,6 +25,7 @@ from mcp_compact.messages.message import Record
 from mcp_compact.messages.valid import Turn
 from mcp_compact.transcripts.beside import NOTHING, Beside, is_system
 from mcp_compact.transcripts.openai_chat_messages import INSTRUCTING, is_plain
+from mcp_compact.transcripts.responses_out import text_of as quoted_text
 
 Json: TypeAlias = dict[str, Any]
 OF_RESULT = "[From the result of call {id}]"
@@ -144,4 +145,4 @@ def _text_of(block: Block) -> str:
         case ToolUseBlock() | ToolResultBlock() if not block.server:
             return ""
         case _:
-            return json.dumps(block.raw, ensure_ascii=False, default=str)
+            return quoted_text(block)

@@ -282,6 +282,8 @@ def text_of(block: Block) -> str:
             return block.text
         case MediaBlock():
             return f"[{block.kind}]"
+        case OtherBlock("compaction", {"content": str(summary)}):
+            return summary
         case ToolUseBlock() | ToolResultBlock() | OtherBlock():
             return json.dumps(block.raw, ensure_ascii=False, default=str)
         case _:

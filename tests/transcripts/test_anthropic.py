@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 
+from mcp_compact.config import load_settings
 from mcp_compact.errors import CallerError
+from mcp_compact.library import compact_transcript
 from mcp_compact.transcripts.anthropic import AnthropicReader
 from mcp_compact.transcripts.lines import read_lines
 from mcp_compact.transcripts.parsed import Parsed
+from mcp_compact.wiring import open_service
 from tests.transcripts.samples import answer, call, jsonl, result, text, user
 
 DIALOGUE: list[dict[str, Any]] = [
@@ -148,3 +151,48 @@ def test_empty_list_has_no_records():
     assert read("[]")[1] == []
     assert read("")[1] == []
     assert read('{"messages": []}')[1] == []
+
+
+COMPACTED = [
+    {"role": "user", "content": "Port the parser. Never touch vendor/."},
+    {"role": "assistant", "content": [{"type": "text", "text": "I begin with the scanner."}]},
+    {"role": "user", "content": "go on"},
+    {
+        "role": "assistant",
+        "content": [
+            {"type": "compaction", "content": "The parser is half ported."},
+            {"type": "text", "text": "Now the tokens."},
+            {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "tokens"}},
+            {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},
+        ],
+    },
+    {"role": "user", "content": "and then?"},
+]
+
+
+def test_a_compaction_of_the_provider_stands_for_all_that_came_before():
+    result = compact_transcript([json.dumps(COMPACTED).encode()], target_tokens=100_000)
+    told = [block["text"] for m in result.messages for block in parse_all(m["content"]) if block["type"] == "text"]
+    assert told == ["The parser is half ported.", "Now the tokens.", "and then?"]
+    kinds = [block["type"] for message in result.messages for block in parse_all(message["content"])]
+    assert kinds == ["text", "text", "server_tool_use", "web_search_tool_result", "text"]
+    assert result.read.records == len(COMPACTED) + 2
+
+
+async def test_the_archive_keeps_the_block_and_what_stood_before_it(tmp_path):
+    async with open_service(load_settings({"MCP_COMPACT_DB": str(tmp_path / "a.db")})) as service:
+        first = await service.import_content(json.dumps(COMPACTED), session_id="s")
+        page = await service.messages("s")
+        whole = await service.export("s", "anthropic", whole=True)
+        again = await service.import_content(
+            json.dumps([*COMPACTED, {"role": "assistant", "content": "The rest."}]), session_id="s"
+        )
+    assert (first.stored, again.stored) == (len(COMPACTED) + 2, 1)
+    assert page.messages[0]["content"] == "The parser is half ported."
+    assert [parse_all(message["content"])[0]["text"] for message in whole.messages] == [
+        "Port the parser. Never touch vendor/.", "I begin with the scanner.", "go on", "Now the tokens.", "and then?",
+    ]  # fmt: skip
+
+
+def parse_all(content):
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content

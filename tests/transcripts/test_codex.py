@@ -237,7 +237,6 @@ def test_a_rollout_that_grows_is_stored_once(tmp_path):
         "user",
         "assistant",
         "tool",
-        "assistant",
         "tool",
         "assistant",
     ]

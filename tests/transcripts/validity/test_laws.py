@@ -18,7 +18,7 @@ NAMES = tuple(PROVIDERS)
 
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_a_repair_leaves_nothing_that_would_be_refused_and_a_second_one_changes_nothing(name: str, data: st.DataObject):
     given_list = data.draw(LISTS[name])
     before = copy.deepcopy(given_list)
@@ -34,7 +34,7 @@ def test_a_repair_leaves_nothing_that_would_be_refused_and_a_second_one_changes_
 
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_messages_without_a_finding_are_kept_as_they_are(name: str, data: st.DataObject):
     given_list = data.draw(LISTS[name])
     if refused(findings(name, given_list)):

@@ -31,7 +31,7 @@ OPENERS: dict[str, list[dict[str, Any]]] = {
 def seen(provider: str, messages: list[dict[str, Any]]) -> list[Any]:
     """What a provider makes of messages: neighbours of one role are one, text alone is a block, blanks say nothing."""
     if provider == "openai-responses":
-        return [told for item in messages if (told := _item(item))]
+        return _answered([told for item in messages if (told := _item(item))])
     if provider == "openai-chat":
         return [told for message in messages if (told := _message(message))]
     key = "content" if provider == "anthropic" else "parts"
@@ -62,6 +62,8 @@ def _message(message: dict[str, Any]) -> dict[str, Any]:
     content = message.get("content")
     if isinstance(content, list):
         content = [part for part in content if not _is_blank(part)]
+        if all(part.get("type") == "text" for part in content):
+            content = "\n\n".join(part["text"] for part in content)
     elif isinstance(content, str) and not content.strip():
         content = None
     told = {key: value for key, value in message.items() if key != "content" and value not in (None, [])}
@@ -80,6 +82,13 @@ def _item(item: Mapping[str, Any]) -> dict[str, Any]:
     return {"role": told["role"], "content": content} if not isinstance(content, str) or content.strip() else {}
 
 
+def _answered(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Outputs right behind their calls: this API takes them anywhere after these."""
+    outputs = {item["call_id"]: item for item in items if str(item.get("type")).endswith("_output")}
+    rest = [item for item in items if not str(item.get("type")).endswith("_output")]
+    return [each for item in rest for each in (item, outputs.get(item.get("call_id"))) if each]
+
+
 def _names(value: object) -> list[str]:
     """The ids of the calls in messages."""
     if isinstance(value, list):
@@ -91,18 +100,26 @@ def _names(value: object) -> list[str]:
     return own + [name for item in value.values() if isinstance(item, list | Mapping) for name in _names(item)]
 
 
+def _are_named(contents: list[dict[str, Any]]) -> bool:
+    """Has every response the id of its call, or both none?"""
+    parts = [part for content in contents for part in content["parts"]]
+    calls = [part["functionCall"].get("id") for part in parts if "functionCall" in part]
+    return calls == [part["functionResponse"].get("id") for part in parts if "functionResponse" in part]
+
+
 @pytest.mark.parametrize("provider", tuple(LISTS))
 @given(data=st.data())
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_a_valid_list_goes_in_and_comes_out_as_its_provider_saw_it(provider: str, data: st.DataObject):
     messages = repaired(provider, [*OPENERS[provider], *data.draw(LISTS[provider])]).messages
     # Two calls of one id are told apart by their places in some APIs, and by nothing in others.
     # What is not known is kept in the archive and not sent; two answers in a row stay two.
     assume(not any(finding.rule.endswith("/kind") for finding in findings(provider, messages)))
-    roles = [message.get("role") for message in messages]
+    roles = [message.get("role") for message in messages if message.get("role") != "system"]
     assume(provider != "anthropic" or ("assistant", "assistant") not in pairwise(roles))
     # A call of a server's that ends the list is quoted: what comes next is not known.
     assume("server_tool_use" not in json.dumps(messages[-1]))
+    assume(provider != "gemini" or _are_named(messages))
     assume(len(set(_names(messages))) == len(_names(messages)))
     found = dialogue(json.dumps(messages).encode(), FORMATS[provider])
     out = sent(found, FORMATS[provider]) if found else []
