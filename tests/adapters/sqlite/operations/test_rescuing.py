@@ -208,7 +208,8 @@ def test_a_damaged_wal_costs_no_more_than_its_damaged_frames(path):
     saved.close()
 
 
-def test_what_a_backup_still_has_comes_from_there(path):
+@pytest.mark.parametrize("table", ["body", "record"])
+def test_what_a_backup_still_has_comes_from_there(path, table):
     bodies = make(path)
     backup, spoilt = path.with_name("backup.db"), path.with_name("no-backup.db")
     conn = operations.connect(path)
@@ -217,10 +218,11 @@ def test_what_a_backup_still_has_comes_from_there(path):
     bodies |= bodies_of(conn)
     conn.close()
     spoilt.write_bytes(backup.read_bytes()[:5000])
-    spoil(path, page_of(path, "body", 3), bytes(PAGE))
+    spoil(path, page_of(path, table, 3), bytes(PAGE))
     done = rescue(path, path.with_name("new.db"), lambda *_: None, [backup, spoilt])
     assert done.from_backups > 0
     assert (done.lost, done.checked.is_sound) == (0, True)
+    assert sum(fate.unproven for fate in done.fates) == 0
     saved = new(path)
     assert bodies_of(saved) == bodies
     saved.close()
