@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -231,7 +232,7 @@ def build_server(
         log_level=_level(known),
         token_verifier=access.verifier if access else None,
         auth=access.auth if access else None,
-        request_state_security=RequestStateSecurity.ephemeral(ttl=STATE_S),
+        request_state_security=RequestStateSecurity(keys=[here.state_key or os.urandom(32)], ttl=STATE_S),
     )
     # The SDK's own form of a completion is not told who asks, and tenants see their own ids alone.
     server._lowlevel_server.add_request_handler("completion/complete", CompleteRequestParams, _complete)  # noqa: SLF001

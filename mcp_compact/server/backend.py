@@ -44,6 +44,8 @@ class Place:
     """Over a network: whose sessions the call that is being answered may see."""
     quotas: Quotas | None = None
     """And what they may store."""
+    state_key: bytes = b""
+    """Over a network: seals what a client brings back with a call that it makes again, for every process."""
     client: str = ""
     """The process of the client that started this server; empty over a network."""
 

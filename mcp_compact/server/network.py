@@ -33,6 +33,7 @@ from mcp_compact.server.backend import Place, settle
 from mcp_compact.server.connections import patient
 from mcp_compact.server.guards import NOT_CHECKED, WILDCARDS, HostGuard, RateGuard, WholeBodies, security
 from mcp_compact.server.metrics_route import Sessions, metrics_answer
+from mcp_compact.server.state_key import state_key
 from mcp_compact.server.tenants import LOOPBACK, Access, Quotas, Rates, Verifier, current_tenant, signed_tokens
 from mcp_compact.service.service import Service
 from mcp_compact.settings_table import HttpSettings
@@ -155,6 +156,7 @@ def network_app(settings: Settings, network: Network, *, port: int) -> Starlette
             project_only=False,
             tenant=current_tenant if network.must_authorize else None,
             quotas=Quotas(http, lambda: opened.tenants[0]),
+            state_key=state_key(settings.db),
         ),
         factory=factory,
         access=access,

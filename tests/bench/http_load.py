@@ -4,8 +4,8 @@
 
 Each client makes 10 get_context_status, 8 append_messages of 1 kB and 2 get_messages_after_boundary. Then as
 many calls go to an echo tool of the same SDK on the same kind of server. Printed: errors, messages lost, the
-throughput of both by the server's CPU (as wall time depends on the machine's other work), their ratio, and the
-CPU that a status costs above the echo.
+throughput of both by the server's CPU once it is warm (as wall time depends on the machine's other work), their
+ratio, and the CPU that a status costs above the echo.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ CLIENTS = 200
 STATUS, APPENDS, READS = 10, 8, 2
 TEXT = " ".join(f"Step {n}: read src/part_{n}.py, {n * 37} lines, and fix test {n}." for n in range(18))
 REPEATS = 5
+WARMING = 3
+"""Clients that come first."""
 PAUSE_S = 0.05
 ECHO = """
 from mcp.server import MCPServer
@@ -64,6 +66,11 @@ async def agent(client: Client, number: int) -> int:
             answer = await client.call_tool("get_context_status", {"session_id": session})
         faults += bool(answer.is_error)
     return faults
+
+
+async def warming(client: Client, number: int) -> int:
+    """The same in a session of its own."""
+    return await agent(client, -1 - number)
 
 
 async def stored(client: Client, number: int) -> int:
@@ -145,6 +152,9 @@ def main() -> None:
         folder = Path(name)
         with web(folder, "--transport", "http") as server, echo_server(folder) as (echo_pid, echo_url):
             pid, calls = server.process.pid, clients * 20
+            # Both have imported what they need, and have answered, before anything is measured.
+            anyio.run(crowd, server.url, warming, WARMING)
+            anyio.run(crowd, echo_url, echoes, WARMING)
             faults, ours_s = measured(pid, server.url, agent, clients)
             kept = anyio.run(crowd, server.url, stored, clients)
             sent = clients * sum(step == 0 or step % 5 in (1, 3) for step in range(20))
