@@ -9,6 +9,7 @@ race with the client, which rewrites that file as it runs.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,9 @@ NEEDS = (2, 1, 157)
 """The first version that loads plugins from its folder of skills."""
 
 STATUS_LINE = ("statusLine",)
+COMMANDS, CLIENT_SCRIPT = "commands/", b"mcp-compact-client"
+PLAIN = re.compile(r"[\w./+ -]*")
+"""A path that is the same in every kind of quotes."""
 MCP, HOOKS, PLUGIN = ".mcp.json", "hooks/hooks.json", ".claude-plugin/plugin.json"
 
 
@@ -66,7 +70,24 @@ def _plugin_files(plugin: Path, program: Program) -> Iterator[OwnFile]:
     yield OwnFile(plugin / "bin" / NAME, program.script().encode(), executable=True)
     for name in sorted(names, key=lambda name: name == PLUGIN):
         path = shipped / name
-        yield OwnFile(plugin / name, _filled(name, path.read_bytes(), program), executable=name.startswith("bin/"))
+        content = _filled(name, path.read_bytes(), program)
+        if name.startswith(COMMANDS):
+            content = content.replace(CLIENT_SCRIPT, _reached(plugin / "bin").encode() + CLIENT_SCRIPT)
+        yield OwnFile(plugin / name, content, executable=name.startswith("bin/"))
+
+
+def _reached(folder: Path) -> str:
+    """How the plugin's commands name the folder of its programs; empty where they are found by name.
+
+    The client puts that folder on its shell's path in quotes that some characters end. Then the shell is told of it by
+    what it knows itself, for no quoting of ours would stand in the lines of a command.
+    """
+    if PLAIN.fullmatch(str(folder)):
+        return ""
+    named = value_of("CLAUDE_CONFIG_DIR")
+    base, word = (Path(named).expanduser().absolute(), '"$CLAUDE_CONFIG_DIR"') if named else (Path.home(), "~")
+    rest = folder.relative_to(base).as_posix()
+    return f"{word}/{rest}/"
 
 
 def _filled(name: str, content: bytes, program: Program) -> bytes:

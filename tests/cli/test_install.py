@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shlex
 import subprocess
 from pathlib import Path
@@ -136,6 +138,46 @@ def test_the_client_command_passes_known_verbs_on_and_never_fails(tmp_path, home
     script = home / ".claude/skills/mcp-compact/bin/mcp-compact-client"
     done = subprocess.run([script, *words], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, expected)
+
+
+NAMES = ["plain", "a b", "it's", 'a "b"', "$HOME", "`date`", 'it\'s "all" $x `y` \\ ; & z']
+
+
+@pytest.mark.parametrize("by_variable", [False, True], ids=["home", "CLAUDE_CONFIG_DIR"])
+@pytest.mark.parametrize("name", NAMES)
+def test_commands_hooks_and_server_run_from_a_home_of_any_name(tmp_path, monkeypatch, name, by_variable):
+    own = tmp_path / name
+    monkeypatch.setenv("HOME", str(tmp_path if by_variable else own))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    folder = own / ".claude"
+    if by_variable:
+        monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(folder))
+    else:
+        monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    program = own / "bin" / "mcp-compact"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\nprintf "%s|" "$@"\n')
+    program.chmod(0o755)
+    put(Program((str(program),), (str(program), "hook")))
+    plugin = folder / "skills" / "mcp-compact"
+    lines = [h["command"] for g in read(plugin / "hooks/hooks.json")["hooks"].values() for h in g[0]["hooks"]]
+    lines.append(read(folder / "settings.json")["statusLine"]["command"])
+    said = [subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=True).stdout for line in lines]
+    assert said == ["hook|"] * 6 + ["statusline|"]
+    server = read(plugin / ".mcp.json")["mcpServers"]["mcp-compact"]
+    done = subprocess.run([server["command"], *server["args"]], capture_output=True, text=True, check=True)
+    assert done.stdout == "serve|--profile|agent|"
+    # As the client sets it: quotes that some names end.
+    path = f"{plugin / 'bin'}:/usr/bin:/bin" if name in ("plain", "a b") else "/usr/bin:/bin"
+    for verb in ("status", "rules", "report"):
+        text = (plugin / "commands" / f"{verb}.md").read_text(encoding="utf-8")
+        (line,) = re.findall(r"^!`([^`]+)`$", text, re.MULTILINE)
+        assert f"allowed-tools: Bash({line.split(' ' + verb)[0]}:*)" in text
+        line = line.replace("${CLAUDE_SESSION_ID}", "abc")
+        env = {**os.environ, "PATH": path}
+        assert subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True, env=env).stdout == (
+            f"{verb}|abc|"
+        )
 
 
 # ---------------------------------------------------------------- once, twice, never
