@@ -126,6 +126,8 @@ class Settings:
     follow: bool = True
     """Does a server follow the transcript of its client's session?"""
     follow_seconds: int = 2
+    retention_days: int = 0
+    """Sessions that nobody worked on for so long may be removed; 0: none."""
     summarizers: tuple[str, ...] = ("agent",)
     """Who is asked for a summary, in this order."""
     llm: LlmSettings = field(default_factory=LlmSettings)
@@ -247,6 +249,12 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("MCP_COMPACT_FOLLOW", "flag", "on", "The server follows the transcript of its client's session."),
     Setting("MCP_COMPACT_FOLLOW_SECONDS", "seconds", "2", "How often it looks whether the transcript has grown."),
+    Setting(
+        "MCP_COMPACT_RETENTION_DAYS",
+        "days",
+        "off",
+        "`mcp-compact retention` removes sessions that nobody worked on for so long. Nothing removes them by itself.",
+    ),
     Setting(
         "MCP_COMPACT_SUMMARIZERS", "agent, provider, sampling", "agent", "Who is asked for a summary, in this order."
     ),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mcp_compact import handoff_note
 from mcp_compact.adapters.sqlite.operations import session
+from mcp_compact.adapters.sqlite.operations.backups import known_backups
 from mcp_compact.adapters.sqlite.operations.forgetting import forget, keys_of_project, keys_of_session
 from mcp_compact.cli.archive import ask, named_session, opened, require_database
 from mcp_compact.cli.client_folders import claude_transcripts
@@ -42,13 +43,14 @@ def run(arguments: argparse.Namespace) -> int:
         folders = _folders(conn, keys)
         if not arguments.json:
             print("\n".join(_lines(keys, project)))
-        if not (arguments.yes or arguments.dry_run or _agreed()):
+        if not (arguments.yes or arguments.dry_run or agreed()):
             raise CallerError("not_agreed", "Nothing was removed.", "--yes removes it without asking.")
         removed = 0 if arguments.dry_run else forget(conn, keys)
     notes = (
         [] if arguments.dry_run else [cwd for cwd in folders if project and handoff_note.forget(str(settings.db), cwd)]
     )
     left = _left_with_clients(keys, folders)
+    backups = [str(path) for path in known_backups(settings.db)]
     if arguments.json:
         print_json(
             {
@@ -57,11 +59,12 @@ def run(arguments: argparse.Namespace) -> int:
                 "records": removed,
                 "briefs": len(notes),
                 "still_with_clients": left,
+                "still_in_backups": backups,
             }
         )
     else:
         print("Nothing was removed (--dry-run)." if arguments.dry_run else f"Removed: {count(removed, 'record')}.")
-        print("\n".join(_remaining(left)))
+        print("\n".join([*_remaining(left), *_in_backups(backups)]))
     return 0
 
 
@@ -78,7 +81,8 @@ def _lines(keys: Sequence[SessionKey], project: str) -> list[str]:
     return [f"{count(len(keys), 'session')} {what}: messages, memory, pins, index. There is no undo.", *names, *more]
 
 
-def _agreed() -> bool:
+def agreed() -> bool:
+    """Does the person say yes? Where nobody can be asked, no."""
     if not sys.stdin.isatty():
         return False
     sys.stderr.write("Remove it for good? [y/N] ")
@@ -105,3 +109,9 @@ def _remaining(left: Sequence[str]) -> list[str]:
         *(f"  {shown(path)}" for path in left[:SHOWN]),
         f"Remove them too, or turn the project off: an empty file {SWITCH} in its folder.",
     ]
+
+
+def _in_backups(backups: Sequence[str]) -> list[str]:
+    if not backups:
+        return []
+    return ["Backups that were made of the archive may still hold it:", *(f"  {shown(path)}" for path in backups)]

@@ -113,6 +113,7 @@ def build_parser() -> argparse.ArgumentParser:
     for add in (
         *(_demo, _compact, _serve, _import, _status, _sessions, _search, _memory, _undo, _resume, _handoff),
         *(_now, _watch, _rules, _report, _forget, _export, _validate, _backup, _restore, _rescue),
+        *(_stats, _retention, _vacuum),
         *(_install, _uninstall, _manifest, _hook, _statusline, _token, _config, _doctor),
     ):
         add(commands)
@@ -371,6 +372,28 @@ def _forget(commands: Subparsers[argparse.ArgumentParser]) -> None:
     parser.add_argument("target", metavar="SESSION|PROJECT", help="an id or the first characters of it, or a folder")
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument("--dry-run", action="store_true", help="only show what would go")
+    _json(parser)
+
+
+def _stats(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    parser = _command(commands, "stats", "stats:run", "how large the archive is, of what, and which sessions hold most")
+    parser.add_argument("--limit", type=_positive, default=10, metavar="N", help="so many sessions (default: 10)")
+    _json(parser)
+
+
+def _retention(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    text = "remove sessions that nobody worked on for so many days; off unless it is set"
+    parser = _command(commands, "retention", "retention:run", text)
+    parser.add_argument("--days", type=_positive, metavar="N", help="(default: MCP_COMPACT_RETENTION_DAYS)")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would go")
+    _json(parser)
+
+
+def _vacuum(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    text = "give back to the disk what the archive's file holds for nothing"
+    parser = _command(commands, "vacuum", "vacuum:run", text)
+    parser.add_argument("--anyway", action="store_true", help="also a large file that others have open: they wait")
     _json(parser)
 
 

@@ -18,7 +18,8 @@ from mcp_compact.errors import CallerError, ServerError
 HEAVY = ("mcp", "tiktoken", "anyio", "pydantic", "aiosqlite", "sqlite3", "asyncio")
 COMMANDS = (
     "demo", "compact", "serve", "import", "status", "sessions", "search", "memory", "undo", "resume", "handoff",
-    "now", "watch", "rules", "report", "forget", "install", "uninstall", "manifest", "hook", "statusline", "token", "config", "doctor",
+    "now", "watch", "rules", "report", "forget", "export", "validate", "backup", "restore", "rescue",
+    "stats", "retention", "vacuum", "install", "uninstall", "manifest", "hook", "statusline", "token", "config", "doctor",
 )  # fmt: skip
 
 

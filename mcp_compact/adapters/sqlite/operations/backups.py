@@ -178,7 +178,7 @@ def _replace(archive: Path, part: Path, kept: Path) -> None:
 
 def _move_aside(archive: Path, part: Path, kept: Path) -> None:
     """For a file that SQLite itself cannot read any more: there is no transaction in it."""
-    if _is_open(archive):
+    if is_open(archive):
         raise _in_use(archive)
     for suffix in BESIDE:
         beside = archive.with_name(archive.name + suffix)
@@ -188,7 +188,7 @@ def _move_aside(archive: Path, part: Path, kept: Path) -> None:
     put(part, archive)
 
 
-def _is_open(path: Path) -> bool:
+def is_open(path: Path) -> bool:
     """Has another process a connection open? Told by SQLite's own lock; False where there is no way to ask."""
     if sys.platform == "win32":
         return False
