@@ -79,7 +79,7 @@ def session_sizes(conn: sqlite3.Connection) -> list[SessionSize]:
             "s.active_ms, s.updated_ms, s.parent_session_id IS NOT NULL AND s.forked_at IS NULL "
             "FROM session s ORDER BY s.body_bytes DESC, s.id"
         )
-        return [SessionSize(*row[:11], bool(row[11])) for row in rows]
+        return [SessionSize(*(*row[:11], bool(row[11]))) for row in rows]
 
 
 def months(found: Sequence[SessionSize]) -> list[tuple[str, int, int]]:
