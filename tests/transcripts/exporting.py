@@ -18,6 +18,12 @@ OF_PROVIDERS = tuple(out for out in OUTS.values() if out.provider)
 HOW = Offline(Family("estimate", 1000, 0, 0), lambda texts: [estimate_units(text) for text in texts], slices=False)
 
 
+def files(shared: Path) -> list[Path]:
+    """The transcripts of the shared folder, those of a benchmark left out, whose format others show."""
+    found = sorted((shared / "transcripts").glob("*/*.json*"))
+    return [file for file in found if file.parent.name != "recall"]
+
+
 def conversations(file: Path) -> Iterator[bytes]:
     """The conversations of a file: one, or one a line."""
     data = file.read_bytes()

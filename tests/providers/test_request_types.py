@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("anthropic", reason="the extra llm is not installed")
+pytest.importorskip("openai", reason="the extra llm is not installed")
+pytest.importorskip("google.genai", reason="the extra llm is not installed")
+
+from pydantic import ValidationError
+
+from mcp_compact.transcripts.validity.providers import PROVIDERS, repaired
+from tests.conversations import talks
+from tests.providers.request_types import check
+from tests.transcripts.exporting import all_sent, conversations, dialogue, files, tokens_of
+from tests.transcripts.foreign import WRITERS, turns
+from tests.transcripts.validity.lists import LISTS
+
+
+@pytest.mark.parametrize(
+    ("provider", "wrong"),
+    [
+        ("anthropic", {"role": "user", "content": [{"type": "tool_result"}]}),
+        ("openai-chat", {"role": "tool", "content": "x"}),
+        ("openai-responses", {"type": "function_call", "name": "x"}),
+        ("gemini", {"role": "user", "parts": [{"text": 7}]}),
+    ],
+)
+def test_a_message_of_another_form_is_refused_by_the_library_s_types(provider: str, wrong: dict[str, Any]):
+    with pytest.raises(ValidationError):
+        check(provider, [wrong])
+
+
+def test_every_transcript_goes_out_in_the_types_of_each_provider(shared: Path):
+    seen = 0
+    for file in files(shared):
+        for data in conversations(file):
+            found = dialogue(data)
+            if found:
+                for provider, messages in all_sent(found, max(tokens_of(found) // 3, 1)).items():
+                    check(provider, messages)
+                seen += 1
+    assert seen > 50
+
+
+@given(talks(), st.sampled_from([1, 200, 10**9]))
+@settings(max_examples=25)
+def test_any_conversation_goes_out_in_the_types_of_each_provider(talk: Any, target: int):
+    for provider, messages in all_sent(list(talk.records), target).items():
+        check(provider, messages)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@given(said=turns)
+@settings(max_examples=5)
+def test_any_session_of_another_harness_goes_out_in_the_types_of_each_provider(name: str, said: Any):
+    for provider, messages in all_sent(dialogue(WRITERS[name](said), name)).items():
+        check(provider, messages)
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+@given(data=st.data())
+@settings(max_examples=40)
+def test_a_repaired_list_is_of_the_library_s_types(name: str, data: st.DataObject):
+    check(name, repaired(name, data.draw(LISTS[name])).messages)
