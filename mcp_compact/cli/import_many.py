@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from mcp_compact.cli.archive import ask
 from mcp_compact.cli.files import about_file, readable_file
@@ -23,6 +25,12 @@ SUFFIXES = (".jsonl", ".json", ".traj")
 """Names of files in folders that may be transcripts; what they are is told by their content."""
 LISTED = 10
 SEVERAL = "several_conversations"
+Reporting: TypeAlias = Callable[[int, int, str], None]
+"""Told how far an import is: done, total, what."""
+
+
+NAMED = 3
+"""So many files are named for each reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +40,10 @@ class Outcome:
     path: str
     results: tuple[ImportResult, ...] = ()
     error: CallerError | None = None
+    refused: tuple[str, ...] = ()
+    """Conversations of the file that could not be imported, where others could: line and reason."""
+    name: str = ""
+    """As it is shown: its place in the folder that was asked for."""
 
 
 def asked_paths(names: Sequence[str], client: str | None) -> list[str]:
@@ -65,7 +77,7 @@ def run(paths: Sequence[str], format_name: str, *, as_json: bool) -> int:
 
     Raises CallerError `no_files`.
     """
-    files = list(dict.fromkeys(file for path in paths for file in _files(path)))
+    files = dict(pair for path in paths for pair in _files(path))
     if not files:
         raise CallerError("no_files", f"{', '.join(map(repr, paths))[:200]} holds no file of a transcript's kind.",
                           f"Folders are looked through for {', '.join(SUFFIXES)}.")  # fmt: skip
@@ -73,10 +85,12 @@ def run(paths: Sequence[str], format_name: str, *, as_json: bool) -> int:
 
     async def work(service: Service) -> list[Outcome]:
         sizes = [_size(file) for file in files]
-        done, out = 0, []
-        for at, (file, size) in enumerate(zip(files, sizes, strict=True), 1):
-            progress(done, sum(sizes), f"importing {at} of {len(files)}")
-            out.append(await _tried(service, file, format_name))
+        total, done, out = sum(sizes), 0, []
+        for at, ((file, name), size) in enumerate(zip(files.items(), sizes, strict=True), 1):
+            what = f"importing {at} of {len(files)}"
+            progress(done, total, what)
+            here = partial(_within, progress, done, total, what)
+            out.append(replace(await _tried(service, file, format_name, here), name=name))
             done += size
         return out
 
@@ -89,41 +103,61 @@ def run(paths: Sequence[str], format_name: str, *, as_json: bool) -> int:
     return int(len(failed) == len(outcomes) or any(outcome.path in paths for outcome in failed))
 
 
-async def of_file(
-    service: Service, path: Path, format_name: str, session: str, progress: Progress | None
-) -> list[ImportResult]:
-    """The sessions of a file: one, or one a line where each line is a conversation of its own."""
+def _within(progress: Reporting, before: int, total: int, what: str, done: int, _size: int, _what: str) -> None:
+    """The progress of one file as that of all."""
+    progress(before + done, total, what)
+
+
+async def of_file(service: Service, path: Path, format_name: str, session: str, progress: Reporting | None) -> Outcome:
+    """The sessions of a file: one, or one a line where each line is a conversation of its own.
+
+    Raises CallerError where there is none.
+    """
     try:
-        return [await service.import_file(path, format_name=format_name, session_id=session, progress=progress)]
+        result = await service.import_file(path, format_name=format_name, session_id=session, progress=progress)
     except CallerError as error:
         if error.code != SEVERAL or session:
             raise
-    results = []
+    else:
+        return Outcome(str(path), (result,))
+    results: list[ImportResult] = []
+    refused: list[str] = []
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
-            if line.strip():
-                text = line.decode("utf-8", "replace")
-                own = f"{path.stem}-{number}"
+            if not line.strip():
+                continue
+            text, own = line.decode("utf-8", "replace"), f"{path.stem}-{number}"
+            try:
                 results.append(await service.import_content(text, format_name=format_name, session_id=own))
-    return results
+            except CallerError as error:
+                refused.append(f"line {number}: {error.message}")
+    if not results:
+        raise CallerError("no_conversations", f"No line is a conversation ({refused[0]}).", "Check the file.")
+    return Outcome(str(path), tuple(results), refused=tuple(refused))
 
 
-async def _tried(service: Service, file: str, format_name: str) -> Outcome:
+async def _tried(service: Service, file: str, format_name: str, progress: Reporting) -> Outcome:
     try:
-        path = readable_file(file)
-        return Outcome(file, tuple(await of_file(service, path, format_name, "", None)))
+        return replace(await of_file(service, readable_file(file), format_name, "", progress), path=file)
     except CallerError as error:
         return Outcome(file, error=about_file(error, file))
 
 
-def _files(path: str) -> Iterator[str]:
-    """A file itself, or the files of a folder. Hidden folders in it are left out: they must be named themselves."""
+def _files(path: str) -> Iterator[tuple[str, str]]:
+    """A file itself, or the files of a folder, each with the name that it is shown by.
+
+    Hidden folders in it are left out: they must be named themselves.
+    """
     if not is_folder(path):
-        yield path
+        yield path, path
         return
-    for folder, below, names in os.walk(Path(path).expanduser()):
+    top = Path(path).expanduser()
+    for folder, below, names in os.walk(top):
         below[:] = sorted(name for name in below if not name.startswith("."))
-        yield from (str(Path(folder, name)) for name in sorted(names) if name.endswith(SUFFIXES))
+        for name in sorted(names):
+            if name.endswith(SUFFIXES):
+                file = Path(folder, name)
+                yield str(file), str(file.relative_to(top))
 
 
 def _size(file: str) -> int:
@@ -140,7 +174,12 @@ def tell(outcomes: Sequence[Outcome], *, as_json: bool) -> None:
     """Print the sum, or each result."""
     if as_json:
         files = [
-            {"path": each.path, "results": each.results, "error": each.error.message if each.error else None}
+            {
+                "path": each.path,
+                "results": each.results,
+                "refused": each.refused,
+                "error": each.error.message if each.error else None,
+            }
             for each in outcomes
         ]
         print_json({"files": files})
@@ -150,34 +189,74 @@ def tell(outcomes: Sequence[Outcome], *, as_json: bool) -> None:
 
 def sum_lines(outcomes: Sequence[Outcome]) -> list[str]:
     """What many files brought, to be read."""
-    results = [result for outcome in outcomes for result in outcome.results]
-    sessions = {result.session_id for result in results} | {child for result in results for child in result.children}
-    new = sum(result.stored for result in results)
-    known = sum(1 for outcome in outcomes if outcome.results and not any(r.stored for r in outcome.results))
+    read = [outcome for outcome in outcomes if outcome.results]
+    results = [result for outcome in read for result in outcome.results]
+    lines = [_brought(read, results)]
     formats = Counter(result.format for result in results)
-    lines = [
-        (
-            f"Imported {count(len([o for o in outcomes if o.results]), 'file')}: "
-            f"{count(sum(r.messages for r in results), 'message')} in {count(len(sessions), 'session')}, "
-            f"{count(new, 'record')} stored."
-        ),
-    ]
     if formats:
         lines.append("Formats: " + ", ".join(f"{shown(name)} {number}" for name, number in formats.most_common()) + ".")
-    if known:
+    known = sum(not any(result.stored for result in outcome.results) for outcome in read)
+    if 0 < known < len(read):
         lines.append(f"{count(known, 'file')} held nothing new.")
     understood: Counter[str] = Counter()
     for result in results:
         understood.update(result.not_understood)
-    if understood:
-        kinds = ", ".join(f"{number} {shown(kind)}" for kind, number in understood.most_common())
-        lines.append(f"Kept, but without meaning here: {kinds}.")
-    problems = sum(result.problem_count for result in results)
-    if problems:
-        lines.append(f"{count(problems, 'line')} could not be read; `mcp-compact import FILE` lists a file's.")
-    refused = [outcome.error.message for outcome in outcomes if outcome.error is not None]
-    if refused:
-        lines.append(f"{count(len(refused), 'file')} left out:")
-        lines += [f"  {cut(shown(message), 150)}" for message in refused[:LISTED]]
-        lines += [f"  ... {len(refused) - LISTED} more; --json lists all"] if len(refused) > LISTED else []
-    return [*lines, "Next: mcp-compact sessions --all"]
+    lines += kept_lines(understood)
+    if conflicts := sum(result.conflicts for result in results):
+        lines.append(f"{count(conflicts, 'record')} differed from what is stored under the same id; that stays.")
+    return [*lines, *_unread_lines(read), *_left_out_lines(outcomes), "Next: mcp-compact sessions --all"]
+
+
+def _brought(read: Sequence[Outcome], results: Sequence[ImportResult]) -> str:
+    if not read:
+        return "Imported nothing."
+    own, children = {result.session_id for result in results}, {child for r in results for child in r.children}
+    sessions = count(len(own | children), "session") + (f" ({len(children)} of sub-agents)" if children else "")
+    stored = sum(result.stored for result in results)
+    if not stored:
+        return f"Nothing new: the archive holds all of {count(len(read), 'file')}, {sessions}."
+    messages = count(sum(result.messages for result in results), "message")
+    return f"Imported {count(len(read), 'file')}: {messages} in {sessions}, {count(stored, 'record')} stored."
+
+
+def kept_lines(not_understood: Mapping[str, int]) -> list[str]:
+    """What was kept without being understood, the most frequent kinds first; nothing where there is none."""
+    if not not_understood:
+        return []
+    kinds = sorted(not_understood.items(), key=lambda kind: (-kind[1], kind[0]))
+    told = ", ".join(f"{number:,} {cut(shown(kind), 60)}" for kind, number in kinds[:LISTED])
+    more = f" and {count(len(kinds) - LISTED, 'more kind')}" if len(kinds) > LISTED else ""
+    return [f"Kept, but without meaning here: {told}{more}."]
+
+
+def _unread_lines(read: Sequence[Outcome]) -> list[str]:
+    """The lines that could not be read; a later import does not come to them again."""
+    number = sum(result.problem_count for outcome in read for result in outcome.results)
+    found = [f"{o.name or o.path}: {problem}" for o in read for r in o.results for problem in r.problems]
+    found += [f"{o.name or o.path}: {refusal}" for o in read for refusal in o.refused]
+    number += sum(len(outcome.refused) for outcome in read)
+    return [f"{count(number, 'line')} could not be read:", *_listed(found, number)] if number else []
+
+
+def _left_out_lines(outcomes: Sequence[Outcome]) -> list[str]:
+    """The files that were left out, by the reason."""
+    names: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        if outcome.error is not None:
+            reason = outcome.error.message.removeprefix(f"{outcome.path}: ")
+            names.setdefault(reason, []).append(outcome.name or outcome.path)
+    if not names:
+        return []
+    number = sum(map(len, names.values()))
+    told = [f"{_named(files)}: {reason}" for reason, files in names.items()]
+    return [f"{count(number, 'file')} left out:", *_listed(told, len(told))]
+
+
+def _named(files: Sequence[str]) -> str:
+    more = f" and {len(files) - NAMED:,} more" if len(files) > NAMED else ""
+    return ", ".join(files[:NAMED]) + more
+
+
+def _listed(found: Sequence[str], number: int) -> list[str]:
+    lines = [f"  {cut(shown(text), 150)}" for text in found[:LISTED]]
+    return [*lines, f"  ... {number - LISTED:,} more; --json lists all"] if number > LISTED else lines

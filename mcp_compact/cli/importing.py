@@ -37,21 +37,21 @@ def _one(arguments: argparse.Namespace, named: str, name: str) -> int:
     path = readable_file(named)
     progress = Progress(terminal("stderr"))
 
-    async def work(service: Service) -> list[ImportResult]:
+    async def work(service: Service) -> import_many.Outcome:
         return await import_many.of_file(service, path, name, arguments.session, progress)
 
     try:
-        results = ask(work, create=True)
+        found = ask(work, create=True)
     except CallerError as error:
         raise about_file(error, named) from error
     finally:
         progress.end()
-    if len(results) > 1:
-        import_many.tell([import_many.Outcome(named, tuple(results))], as_json=arguments.json)
+    if found.refused or len(found.results) > 1:
+        import_many.tell([found], as_json=arguments.json)
     elif arguments.json:
-        print_json(results[0])
+        print_json(found.results[0])
     else:
-        print("\n".join(import_lines(results[0])))
+        print("\n".join(import_lines(found.results[0])))
     return 0
 
 
@@ -59,14 +59,14 @@ def import_lines(result: ImportResult) -> list[str]:
     """What an import brought, to be read."""
     new = f"{count(result.stored, 'record')} stored" + (f", {result.known:,} known already" if result.known else "")
     lines = [
-        f"Imported {count(result.messages, 'message')} ({result.format}): {new}.",
+        f"Imported {count(result.messages, 'message')} ({result.format}): {new}."
+        if result.stored
+        else f"Nothing new: the archive holds all of this file ({result.format}).",
         f"Session {shown(result.session_id)}: {fullness(result.status)}.",
     ]
     if result.children:
         lines.append(f"{count(len(result.children), 'session')} of sub-agents beside it.")
-    if result.not_understood:
-        kinds = ", ".join(f"{number} {shown(kind)}" for kind, number in sorted(result.not_understood.items()))
-        lines.append(f"Kept, but without meaning here: {kinds}.")
+    lines += import_many.kept_lines(result.not_understood)
     if result.conflicts:
         lines.append(f"{count(result.conflicts, 'record')} differed from what is stored under the same id; that stays.")
     return [*lines, *warning_lines(problems_of(result), LISTED), f"Next: mcp-compact status {shown(result.session_id)}"]

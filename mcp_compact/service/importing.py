@@ -19,6 +19,7 @@ from mcp_compact.service.prepare import Progress, prepare
 from mcp_compact.service.results import ImportResult
 from mcp_compact.service.status import status_of
 from mcp_compact.transcripts.registry import detect_format, reader_for
+from mcp_compact.transcripts.report import FINDINGS
 
 SHOWN_PROBLEMS = 20
 
@@ -96,8 +97,9 @@ async def _result(deps: Deps, work: ImportWork) -> ImportResult:
     session = work.session()
     report = work.reader.report
     problems = [f"line {p.line}: {p.reason}" for p in report.problems[:SHOWN_PROBLEMS]]
-    warnings = [f"{count} x {code.replace('_', ' ')}" for code, count in sorted(report.warning_counts.items())]
-    warnings += [f"line {w.line}: {w.code.replace('_', ' ')} ({w.uuid})" for w in report.warnings[:SHOWN_PROBLEMS]]
+    warnings = [f"{count} x {FINDINGS.get(code, code)}" for code, count in sorted(report.warning_counts.items())]
+    warnings += [f"line {w.line}: {FINDINGS.get(w.code, w.code)} ({w.uuid})" for w in report.warnings[:SHOWN_PROBLEMS]]
+    warnings += [f"line {p.line}: not understood: {p.kind}" for p in report.unknown_places[:SHOWN_PROBLEMS]]
     if report.copied:
         warnings.append(f"{report.copied} records were copied from an earlier session")
     if report.glued:
@@ -116,7 +118,7 @@ async def _result(deps: Deps, work: ImportWork) -> ImportResult:
         conflicts=work.conflicts,
         problems=tuple(problems),
         problem_count=report.problem_count,
-        not_understood={**report.unknown_types, **{f"part {k}": n for k, n in report.unknown_blocks.items()}},
+        not_understood=report.not_understood,
         warnings=tuple(warnings),
         status=status,
     )

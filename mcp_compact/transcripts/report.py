@@ -32,6 +32,16 @@ class Finding:
     detail: str = ""
 
 
+FINDINGS = {
+    "missing_parent": "follows a record that is not in the file",
+    "result_without_call": "a result whose call is not in the file",
+    "no_content": "a message without content",
+    "no_role": "a message without a role of its own",
+    "repeated_uuid": "an id that an earlier record has",
+}
+"""What the codes of findings mean."""
+
+
 class Place(NamedTuple):
     """Where something stands that was not understood: its line, or its place in a list."""
 

@@ -41,8 +41,36 @@ def test_a_folder_is_imported_and_summed_up(command, folder: Path):
 def test_what_is_known_is_skipped(command, folder: Path):
     command("import", str(folder))
     again = command("import", str(folder))
-    assert "0 records stored." in again.out
-    assert "3 files held nothing new." in again.out
+    assert "Nothing new: the archive holds all of 3 files, 3 sessions." in again.out
+    assert (
+        "Nothing new: the archive holds all of this file (pi)."
+        in command("import", str(folder / "below" / "two.jsonl")).out
+    )
+    (folder / "five.json").write_bytes(WRITERS["gemini"](TALK))
+    assert "3 files held nothing new." in command("import", str(folder)).out
+
+
+def test_what_was_left_out_is_told_once_for_each_reason_by_its_place_in_the_folder(command, folder: Path):
+    for number in range(5):
+        (folder / "below" / f"{number}.json").write_text('{"name":"x"}')
+    (folder / "unfinished.json").write_text('{"messages": [{"role": "user", "content": "Hel')
+    done = command("import", str(folder))
+    assert "7 files left out:" in done.out
+    assert "  package.json, below/0.json, below/1.json and 3 more: This is JSON, but no transcript" in done.out
+    assert "  unfinished.json: The file is not valid JSON" in done.out
+
+
+def test_lines_that_cannot_be_read_and_what_has_no_meaning_are_told_with_their_places(command, folder: Path):
+    two = folder / "below" / "two.jsonl"
+    novel = b"".join(b'{"type":"novel %d","id":"n%d"}\n' % (number, number) for number in range(12))
+    two.write_bytes(two.read_bytes() + b'{"type":"message","id":"x"\n' + novel)
+    done = command("import", str(folder))
+    assert "1 line could not be read:\n  below/two.jsonl: line 5: " in done.out
+    assert "Kept, but without meaning here: 1 novel 0, " in done.out
+    assert "1 novel 7 and 2 more kinds." in done.out
+    alone = command("import", str(two), "--session", "alone", "--json").json
+    assert alone["not_understood"]["novel 11"] == 1
+    assert "line 6: not understood: novel 0" in alone["warnings"]
 
 
 def test_hidden_folders_are_read_only_when_they_are_named(command, folder: Path):
@@ -74,6 +102,17 @@ def test_each_line_that_is_a_conversation_becomes_a_session(command, tmp_path: P
     assert done.code == 0
     assert "4 messages in 2 sessions" in done.out
     assert command("import", str(file), "--json").json["files"][0]["results"][1]["session_id"] == "runs-3"
+
+
+def test_a_line_of_conversations_that_is_none_is_told_and_the_others_are_imported(command, tmp_path: Path):
+    talk = json.dumps({"messages": [{"role": "user", "content": "First?"}, {"role": "assistant", "content": "Yes."}]})
+    file = tmp_path / "runs.jsonl"
+    file.write_text(talk + "\n" + talk + "\n" + talk[:40])
+    done = command("import", str(file))
+    assert done.code == 0
+    assert "4 messages in 2 sessions" in done.out
+    assert "1 line could not be read:" in done.out
+    assert "line 3: The file is not valid JSON" in done.out
 
 
 def test_a_whole_history_is_read_only_when_it_is_asked_for_by_name(command, tmp_path: Path, monkeypatch):

@@ -37,6 +37,74 @@ def test_tools_of_other_harnesses_are_told_by_their_names(name: str, kind: str):
     assert tool_kind(name) == kind
 
 
+OF_HARNESSES = {
+    "codex": {
+        "read": ("read_file", "view_image"),
+        "edit": ("apply_patch",),
+        "run": ("shell", "shell_command", "local_shell", "container.exec", "exec_command", "write_stdin"),
+        "search": ("grep_files", "list_dir"),
+        "fetch": ("web_search",),
+        "": ("update_plan", "spawn_agent"),
+    },
+    "gemini-cli": {
+        "read": ("read_file", "read_many_files"),
+        "edit": ("replace", "write_file"),
+        "run": ("run_shell_command",),
+        "search": ("grep_search", "search_file_content", "glob", "list_directory"),
+        "fetch": ("web_fetch", "google_web_search"),
+        "": ("write_todos", "save_memory", "activate_skill", "ask_user", "get_internal_docs", "update_topic"),
+    },
+    "opencode": {
+        "read": ("read",),
+        "edit": ("edit", "write", "multiedit", "patch", "apply_patch"),
+        "run": ("bash",),
+        "search": ("grep", "glob", "list"),
+        "fetch": ("webfetch", "websearch", "codesearch"),
+        "": ("todowrite", "todoread", "task", "skill"),
+    },
+    "pi": {"read": ("read",), "edit": ("edit", "write"), "run": ("bash",), "search": ("grep", "find", "ls")},
+    "copilot-cli": {
+        "read": ("view", "show_file"),
+        "edit": ("create", "edit", "apply_patch", "str_replace_editor"),
+        "run": ("bash", "read_bash", "write_bash", "stop_bash", "list_bash", "powershell", "write_powershell"),
+        "search": ("grep", "rg", "glob"),
+        "fetch": ("web_fetch", "web_search"),
+        "": ("report_intent", "update_todo", "task", "read_agent"),
+    },
+    "cline": {
+        "read": ("read_file", "read_files"),
+        "edit": ("write_to_file", "replace_in_file", "editor", "apply_patch"),
+        "run": ("execute_command", "run_commands"),
+        "search": ("search_files", "list_files", "list_code_definition_names", "search_codebase"),
+        "fetch": ("web_fetch", "web_search", "fetch_web_content"),
+        "": ("attempt_completion", "ask_followup_question", "use_mcp_tool"),
+    },
+    "openhands": {
+        "edit": ("str_replace_editor", "edit_file", "file_editor", "planning_file_editor", "edit", "write"),
+        "read": ("read",),
+        "run": ("execute_bash", "execute_ipython_cell", "run", "run_ipython", "terminal"),
+        "search": ("glob", "grep"),
+        "fetch": ("browse", "web_read"),
+        "": ("think", "finish", "task_tracker"),
+    },
+    "swe-agent": {
+        "read": ("open", "goto", "scroll_down", "scroll_up"),
+        "edit": ("edit", "create", "insert", "str_replace_editor"),
+        "run": ("bash",),
+        "search": ("find_file", "search_dir", "search_file"),
+        "": ("submit",),
+    },
+    "terminus": {"run": ("bash_command",), "": ("mark_task_complete",)},
+}
+"""The tools of each harness, as their sources and their documentation name them."""
+
+
+@pytest.mark.parametrize("harness", OF_HARNESSES)
+def test_the_tools_of_every_harness_have_their_kinds(harness: str):
+    asked = {name: kind for kind, names in OF_HARNESSES[harness].items() for name in names}
+    assert {name: tool_kind(name) for name in asked} == asked
+
+
 def test_every_tool_that_may_be_cleared_has_a_kind_and_each_kind_one_usual_name():
     assert all(tool_kind(name) for name in COMPACTABLE_TOOLS)
     assert {usual_name(name) for name in COMPACTABLE_TOOLS} <= set(COMPACTABLE_TOOLS)
