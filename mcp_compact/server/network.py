@@ -10,9 +10,8 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from types import FrameType
 
 import anyio
 import uvicorn
@@ -46,6 +45,8 @@ KEEP_ALIVE_S = 65
 GRACE_S = 5
 """How long answers that are being made may take once the server is told to stop."""
 BACKLOG = 2048
+LOOK_S = 1.0
+"""How often a server that asks for no token looks whether one was made."""
 
 logger = logging.getLogger(__name__)
 
@@ -79,37 +80,53 @@ def serve_network(settings: Settings, transport: str, *, profile: str, is_statel
             f"{http.host} can be reached from other machines, and no token is known.",
             "Make one first: `mcp-compact token add NAME`; or listen at 127.0.0.1.",
         )
+    stopped: list[int] = []
+    # uvicorn stops gracefully, and then raises the signal again for whoever was there before it.
+    signal.signal(signal.SIGTERM, lambda number, _: stopped.append(number))
     with _listening(http.host, http.port) as listener:
-        port = listener.getsockname()[1]
-        app = network_app(settings, Network(transport, profile, is_stateless, must_authorize), port=port)
-        config = uvicorn.Config(
-            app,
-            http=patient(http.receive_timeout_s),
-            ws="none",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_keep_alive=KEEP_ALIVE_S,
-            timeout_graceful_shutdown=GRACE_S,
-            reset_contextvars=True,
-            backlog=BACKLOG,
-        )
-        path = HTTP_PATH if transport == HTTP else SSE_PATH
-        who = "with a bearer token" if must_authorize else "for this machine only, without a token"
-        if http.host not in LOOPBACK:
-            who += f", listening at {http.host} for other machines too"
-        named = f" ({http.public_url}{path})" if http.public_url else ""
-        sys.stderr.write(f"mcp-compact: MCP at {_local_url(http.host, port)}{path}{named}, {who}.\n")
-        sys.stderr.flush()
-        # uvicorn stops gracefully, and then raises the signal again for whoever was there before it.
-        signal.signal(signal.SIGTERM, _nothing_more)
-        server = uvicorn.Server(config)
-        anyio.run(server.serve, [listener])
+        while not stopped and _served(settings, Network(transport, profile, is_stateless, must_authorize), listener):
+            must_authorize = True
     return 0
 
 
-def _nothing_more(_: int, __: FrameType | None) -> None:
-    """The server has stopped: the process ends by itself."""
+def _served(settings: Settings, network: Network, listener: socket.socket) -> bool:
+    """Serve until told to stop; True where it has to go on with tokens, since the first one was made meanwhile."""
+    port = listener.getsockname()[1]
+    servers: list[uvicorn.Server] = []
+    first_token: list[bool] = []
+
+    def stop() -> None:
+        first_token.append(True)
+        for server in servers:
+            server.should_exit = True
+
+    config = uvicorn.Config(
+        network_app(settings, network, port=port, on_first_token=stop),
+        http=patient(settings.http.receive_timeout_s),
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=GRACE_S,
+        reset_contextvars=True,
+        backlog=BACKLOG,
+    )
+    sys.stderr.write(f"mcp-compact: {_said(settings.http, network, port)}\n")
+    sys.stderr.flush()
+    servers.append(uvicorn.Server(config))
+    # uvicorn closes what it listens with; those who come meanwhile wait at the socket that stays.
+    anyio.run(servers[0].serve, [listener.dup()])
+    return bool(first_token)
+
+
+def _said(http: HttpSettings, network: Network, port: int) -> str:
+    path = HTTP_PATH if network.transport == HTTP else SSE_PATH
+    who = "with a bearer token" if network.must_authorize else "for this machine only, without a token"
+    if http.host not in LOOPBACK:
+        who += f", listening at {http.host} for other machines too"
+    named = f" ({http.public_url}{path})" if http.public_url else ""
+    return f"MCP at {_local_url(http.host, port)}{path}{named}, {who}."
 
 
 def _listening(host: str, port: int) -> socket.socket:
@@ -138,8 +155,13 @@ def _local_url(host: str, port: int) -> str:
     return f"http://{f'[{named}]' if ':' in named else named}:{port}"
 
 
-def network_app(settings: Settings, network: Network, *, port: int) -> Starlette:
-    """The ASGI application: MCP at one path, `/health` beside it, guards around both."""
+def network_app(
+    settings: Settings, network: Network, *, port: int, on_first_token: Callable[[], None] | None = None
+) -> Starlette:
+    """The ASGI application: MCP at one path, `/health` beside it, guards around both.
+
+    `on_first_token` is called where it asks nobody for a token and one is made.
+    """
     opened = _Opened()
     http = settings.http
     own_url = _own_url(http, port)
@@ -189,7 +211,8 @@ def network_app(settings: Settings, network: Network, *, port: int) -> Starlette
         Middleware(RateGuard, rates=Rates(http.calls_per_minute)),
         Middleware(WholeBodies, **whole, must_authorize=network.must_authorize),
     ]
-    _open_once(app, settings, opened, server)
+    told = None if network.must_authorize else on_first_token
+    _open_once(app, settings, opened, server, told)
     return app
 
 
@@ -223,7 +246,24 @@ async def _get_ready(server: CompactServer, service: Service) -> None:
     settle()
 
 
-def _open_once(app: Starlette, settings: Settings, opened: _Opened, server: CompactServer) -> None:
+async def _watch_tokens(tenants: Tenants, told: Callable[[], None]) -> None:
+    """Tell once a token was made."""
+    is_made = False
+    while not is_made:
+        await anyio.sleep(LOOK_S)
+        with suppress(CompactError):
+            is_made = await tenants.has_tokens()
+    logger.warning("a token was made: from now on every call needs one")
+    told()
+
+
+def _open_once(
+    app: Starlette,
+    settings: Settings,
+    opened: _Opened,
+    server: CompactServer,
+    on_first_token: Callable[[], None] | None,
+) -> None:
     inner = app.router.lifespan_context
 
     @asynccontextmanager
@@ -236,8 +276,11 @@ def _open_once(app: Starlette, settings: Settings, opened: _Opened, server: Comp
             opened.tenants.append(tenants)
             opened.services.append(service)
             tasks.start_soon(_get_ready, server, service)
-            async with inner(own):
+            async with inner(own), anyio.create_task_group() as watching:
+                if on_first_token is not None:
+                    watching.start_soon(_watch_tokens, tenants, on_first_token)
                 yield
+                watching.cancel_scope.cancel()
             opened.services.clear()
 
     app.router.lifespan_context = lifespan

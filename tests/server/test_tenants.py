@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -98,6 +99,22 @@ def test_a_revoked_token_opens_nothing_from_the_next_request_on(tmp_path: Path) 
         assert running.call(*call).status == 200
         assert command(tmp_path, "token", "revoke", "guest").returncode == 0
         assert running.call(*call).status == 401
+
+
+def test_a_first_token_is_needed_at_once_of_a_server_that_asked_nobody(tmp_path: Path) -> None:
+    with web(tmp_path, "--transport", "http") as running:
+        known = {"messages": [{"role": "user", "content": "made while it was open"}], "session_id": "x"}
+        assert running.call("append_messages", known).status == 200
+        token = new_token(tmp_path, "owner", "--namespace", "local")
+        guard = time.monotonic() + WAIT_S
+        while b"with a bearer token" not in running.stderr:
+            assert time.monotonic() < guard, running.stderr.decode()
+            # It goes on where it listens: whoever calls meanwhile waits, and is not turned away.
+            assert running.get("/health").status == 200
+        assert running.call("get_context_status", {"session_id": "x"}).status == 401
+        mine = running.call("get_context_status", {"session_id": "x"}, {"Authorization": f"Bearer {token}"})
+        assert (mine.status, b'"live_messages":1' in mine.body) == (200, True)
+        assert running.stop() == 0
 
 
 def test_a_token_ends_with_its_time(tmp_path: Path) -> None:

@@ -154,18 +154,24 @@ class SqliteStore:
         """Run any storage operation in one hop."""
         return await self._opened.run(operation, *args, **kwargs)
 
+    async def at_once(
+        self, operation: Callable[Concatenate[ArchiveConnection, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run a short one, without a hop where nothing has to be waited for."""
+        return await self._opened.at_once(operation, *args, **kwargs)
+
     async def append(self, key: SessionKey, batch: Batch, now_ms: int) -> Appended:
         if not _is_short(batch):
             return await self.run(indexing.append_and_index, key, batch, now_ms)
-        done = await self._opened.at_once(operations.append, key, batch, now_ms)
+        done = await self.at_once(operations.append, key, batch, now_ms)
         is_looked_for = self._short % LOOK_EVERY == 0
         self._short += 1
-        if is_looked_for and await self._opened.at_once(indexing.is_due):
+        if is_looked_for and await self.at_once(indexing.is_due):
             await self.run(indexing.tidy)
         return done
 
     async def session(self, key: SessionKey) -> SessionRow | None:
-        return await self._opened.at_once(operations.session, key)
+        return await self.at_once(operations.session, key)
 
     async def sessions(self, namespace: str, *, cwd: str | None, limit: int, before_ms: int | None) -> list[SessionRow]:
         return await self.run(operations.sessions, namespace, cwd=cwd, limit=limit, before_ms=before_ms)
@@ -254,7 +260,7 @@ class SqliteStore:
         return await self.run(operations.search, namespace, query)
 
     async def bound(self, client: str) -> Bound | None:
-        return await self._opened.at_once(bindings.bound, client)
+        return await self.at_once(bindings.bound, client)
 
     async def follow(self, client: str, server: str, now_ms: int) -> None:
         await self.run(bindings.follow, client, server, now_ms)
@@ -270,10 +276,10 @@ class SqliteTenants:
         self._store = store
 
     async def token(self, hashed: bytes) -> Token | None:
-        return await self._store.run(tokens.token, hashed)
+        return await self._store.at_once(tokens.token, hashed)
 
     async def has_tokens(self) -> bool:
-        return await self._store.run(tokens.has_tokens)
+        return await self._store.at_once(tokens.has_tokens)
 
     async def active(self, since_ms: int) -> list[str]:
         return await self._store.run(tokens.active, since_ms)
