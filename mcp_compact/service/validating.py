@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -84,6 +85,12 @@ def listed(value: Any) -> list[Any]:  # noqa: ANN401 - JSON
             "This holds no list of messages.",
             "Pass a list, or a request with messages, contents or input.",
         )
+    try:
+        json.dumps(value, allow_nan=False)
+    except (ValueError, TypeError, RecursionError):
+        raise CallerError(
+            "bad_messages", "The list holds what JSON cannot carry.", "Send no NaN, no infinity, no endless nesting."
+        ) from None
     return value
 
 

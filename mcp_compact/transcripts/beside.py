@@ -80,7 +80,8 @@ def is_system(record: Record) -> bool:
 
 def is_silent(raw: Raw) -> bool:
     """Is it an item that only its provider can read?"""
-    return item_of(raw).get("type") in SILENT_ITEMS
+    kind = item_of(raw).get("type")
+    return isinstance(kind, str) and kind in SILENT_ITEMS
 
 
 def item_of(raw: Raw) -> Raw:

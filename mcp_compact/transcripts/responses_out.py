@@ -87,7 +87,7 @@ def _is_message(raw: Raw) -> bool:
     return (
         isinstance(content, list)
         and bool(content)
-        and all(isinstance(part, OBJECT) and part.get("type") in PARTS for part in content)
+        and all(isinstance(part, OBJECT) and str(part.get("type")) in PARTS for part in content)
     )
 
 

@@ -72,9 +72,9 @@ def _open_turn(turns: Sequence[_Turn]) -> int:
     last = next((number for number in range(len(turns) - 1, -1, -1) if turns[number].role == "assistant"), -1)
     if last < 0:
         return -1
-    calls = {block.get("id") for _, block in turns[last].of("tool_use")}
+    calls = {str(block.get("id")) for _, block in turns[last].of("tool_use")}
     following = [block for turn in turns[last + 1 :] for _, block in turn.blocks]
-    is_open = all(block.get("type") == "tool_result" and block.get("tool_use_id") in calls for block in following)
+    is_open = all(block.get("type") == "tool_result" and str(block.get("tool_use_id")) in calls for block in following)
     return last if is_open else -1
 
 
@@ -88,7 +88,7 @@ class _Known:
 
 
 def _calls(turn: _Turn, following: _Turn | None, log: Log, known: _Known) -> None:
-    answered = {block.get("tool_use_id") for _, block in following.of("tool_result")} if following else set()
+    answered = {str(block.get("tool_use_id")) for _, block in following.of("tool_result")} if following else set()
     for place, block in turn.of("tool_use"):
         call = str(block.get("id"))
         if call in known.calls:

@@ -83,7 +83,7 @@ def _content(index: int, message: Raw, role: object, log: Log) -> None:
         kinds = PARTS.get(str(role), TEXT_ALONE)
         for at, part in enumerate(content):
             kind = part.get("type") if isinstance(part, OBJECT) else None
-            if kind not in kinds or not _is_whole(part, kind):
+            if not isinstance(kind, str) or kind not in kinds or not _is_whole(part, kind):
                 log.add("part", index, at, detail=f"{shown(kind)} from {role}")
 
 
@@ -152,7 +152,7 @@ class _Pairs:
         if isinstance(call, str) and call in self._waiting:
             del self._waiting[call]
             self._answered.add(call)
-        elif call in self._answered:
+        elif isinstance(call, str) and call in self._answered:
             self._log.add("result-twice", index, detail=shown(call))
         else:
             self._log.add("orphan", index, detail=shown(call))
