@@ -96,6 +96,8 @@ def gaps(conn: sqlite3.Connection, session: Session, fate: Fate) -> None:
     if session.last_seq > last + MOST_NOTES:
         fate.notes.append(f"all records after {last:,} are lost, up to {session.last_seq:,}")
     last = last if session.last_seq > last + MOST_NOTES else max(last, session.last_seq)
+    for first, end in conn.execute(_GAPS, (session.id,)).fetchall():
+        _infer_places(conn, session.id, first, end)
     gaps = [*conn.execute(_GAPS, (session.id,)).fetchall(), (newest + 1, last)]
     for seq in (seq for first, end in gaps for seq in range(first, end + 1)):
         number = _place(conn, session.id, seq)
@@ -106,6 +108,19 @@ def gaps(conn: sqlite3.Connection, session: Session, fate: Fate) -> None:
         _add(conn, session, seq, Record(uuid=uuid, type=LOST, body=_note(uuid, "nothing of it was left")), number)
         fate.lost.append((seq, uuid))
     session.last_seq = last
+
+
+def _infer_places(conn: sqlite3.Connection, session: int, first: int, end: int) -> None:
+    """Numbers of lost records from their neighbours': records that are stored one after the other are numbered so."""
+    before, after = (
+        conn.execute("SELECT id FROM record WHERE session = ? AND seq = ?", (session, seq)).fetchone()
+        for seq in (first - 1, end + 1)
+    )
+    if before and after and after[0] - before[0] == end - first + 2:
+        conn.executemany(
+            "INSERT OR IGNORE INTO record_seq_known VALUES (?, ?, ?)",
+            [(before[0] + step, session, first - 1 + step) for step in range(1, end - first + 2)],
+        )
 
 
 def _place(conn: sqlite3.Connection, session: int, seq: int) -> int:
