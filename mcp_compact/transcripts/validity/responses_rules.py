@@ -128,7 +128,7 @@ class _Look:
         kinds = OUTPUT_PARTS if role == "assistant" else INPUT_PARTS
         for at, part in enumerate(content):
             kind = part.get("type") if isinstance(part, OBJECT) else None
-            if kind not in kinds or not _is_whole(part, kind):
+            if not isinstance(kind, str) or kind not in kinds or not _is_whole(part, kind):
                 log.add("part", index, at, detail=f"{shown(kind)} from {role}")
 
     def _call(self, index: int, item: Raw, kind: str) -> None:
