@@ -14,6 +14,7 @@ from mcp_compact.transcripts.entries import Entry, boundary
 from mcp_compact.transcripts.fields import object_of, text_of, uuid_of
 from mcp_compact.transcripts.kinds import HEADER
 from mcp_compact.transcripts.pieces import (
+    Raw,
     as_text,
     call,
     each_object,
@@ -25,11 +26,13 @@ from mcp_compact.transcripts.pieces import (
     texts,
     usage_of,
 )
+from mcp_compact.transcripts.report import UNNAMED
 from mcp_compact.transcripts.translated import TranslatedReader
 
 SILENT = frozenset(("reasoning", "step-start", "step-finish", "patch", "snapshot", "agent", "retry", "compaction"))
 """Parts that are nothing a model is sent."""
 DONE = ("completed", "error")
+SENT, WRITTEN = ("input", "read", "write"), ("output", "reasoning")
 
 
 class OpencodeReader(TranslatedReader):
@@ -39,8 +42,12 @@ class OpencodeReader(TranslatedReader):
     is_whole = True
 
     def begin(self, own: Mapping[str, Any]) -> None:  # noqa: ARG002 - a file is read whole
-        """Who asked for a compaction is told before its summary."""
-        self._trigger = "auto"
+        """A message asks for a compaction and says what it keeps; its summary comes later, or not at all."""
+        self._asked: Mapping[str, Any] = {}
+        self._before = 0
+        """How many of the records came before the message that asked."""
+        self._records: list[tuple[str, str]] = []
+        """The messages so far and their records, in their order."""
 
     def header(self, value: Mapping[str, Any]) -> Iterator[Entry]:
         """The session: its id and parent, title, folder. What changes at each saving is kept apart."""
@@ -60,47 +67,58 @@ class OpencodeReader(TranslatedReader):
         """The records of a message: its own words, then a call and its result for each tool."""
         info = object_of(raw, "info")
         role, own, at = text_of(info, "role") or "", uuid_of(info.get("id")), object_of(info, "time").get("created")
-        parts = list(each_object(raw.get("parts")))
         if role not in ("user", "assistant"):
-            yield Entry(role, raw, uuid=own, at=at, body=body, unknown=(role or "(none)",))
+            yield Entry(role, raw, uuid=own, at=at, body=body, unknown=(role or UNNAMED,))
             return
-        asks = [part for part in parts if part.get("type") == "compaction"]
-        if asks:
-            # The boundary is where the summary stands that was asked for: it may not have come.
-            self._trigger = "auto" if asks[0].get("auto") is True else "manual"
-        elif role == "assistant" and info.get("summary") is True and info.get("finish"):
-            begins = f"{own}:boundary" if own else None
-            yield boundary({"of": own, "trigger": self._trigger}, uuid=begins, at=at, trigger=self._trigger)
-        yield from self._message(raw, role, own, at)
-
-    def _message(self, raw: Mapping[str, Any], role: str, own: str | None, at: object) -> Iterator[Entry]:
-        info, parts = object_of(raw, "info"), list(each_object(raw.get("parts")))
-        tools = [part for part in parts if _is_call(part)]
-        rest = [part for part in parts if not _is_call(part)]
-        blocks, unknown = _blocks(rest)
+        parts = list(each_object(raw.get("parts")))
+        asks = next((part for part in parts if part.get("type") == "compaction"), None)
         is_summary = role == "assistant" and info.get("summary") is True and bool(info.get("finish"))
-        cache = object_of(object_of(info, "tokens"), "cache")
-        usage = usage_of({**object_of(info, "tokens"), **cache}, ("input", "read", "write"), ("output", "reasoning"))
-        model = text_of(info, "modelID")
-        spoken = made(
-            # A summary is given to the model as what was said before: it stands in the user's place.
-            "user" if is_summary else role,
-            blocks,
-            id=own if role == "assistant" and not is_summary else None,
-            model=model,
-            usage=usage if role == "assistant" and not is_summary else None,
-        )
-        meta = role == "user" and bool(blocks) and all(part.get("synthetic") is True for part in rest)
-        yield Entry(
-            role, {**raw, "parts": rest}, spoken, own, at=at, is_summary=is_summary, is_meta=meta, unknown=unknown
-        )
-        for part in tools:
-            call_id, state = str(part["callID"]), object_of(part, "state")
-            asked = made("assistant", [call(call_id, part.get("tool"), state.get("input"))], id=own, model=model)
-            of = uuid_of(part.get("id")) or (f"{own}:{call_id}" if own else None)
-            yield Entry("tool", {"of": own, "part": _without_outcome(part)}, asked, of, at=at)
-        for part in tools:
-            yield from _outcome(part, own)
+        if asks is not None:
+            self._asked, self._before = asks, len(self._records)
+        elif is_summary:
+            # The boundary is where the summary stands that was asked for.
+            trigger = "auto" if self._asked.get("auto", True) is True else "manual"
+            begins = f"{own}:boundary" if own else None
+            yield boundary({"of": own, "trigger": trigger}, uuid=begins, at=at, trigger=trigger, kept=self._kept())
+        for entry in _records_of(raw, parts, role, own, at, is_summary=is_summary):
+            if own and entry.uuid and not is_summary:
+                self._records.append((own, entry.uuid))
+            yield entry
+
+    def _kept(self) -> list[str]:
+        """The records from the message that is kept first to the one that asked for the compaction."""
+        first = text_of(self._asked, "tail_start_id")
+        before = self._records[: self._before]
+        start = next((at for at, (message, _) in enumerate(before) if message == first), len(before))
+        return [uuid for _, uuid in before[start:]]
+
+
+def _records_of(
+    raw: Mapping[str, Any], parts: list[Raw], role: str, own: str | None, at: object, *, is_summary: bool
+) -> Iterator[Entry]:
+    """A message's own words, then a call and its result for each tool."""
+    info, tools = object_of(raw, "info"), [part for part in parts if _is_call(part)]
+    rest = [part for part in parts if not _is_call(part)] if tools else parts
+    blocks, unknown = _blocks(rest)
+    model, usage = text_of(info, "modelID"), None
+    if role == "assistant" and not is_summary and (tokens := object_of(info, "tokens")):
+        usage = usage_of({**tokens, **object_of(tokens, "cache")}, SENT, WRITTEN)
+    # A summary is given to the model as what was said before: it stands in the user's place.
+    spoken = (
+        made("user", blocks, model=model)
+        if is_summary
+        else made(role, blocks, id=own if role == "assistant" else None, model=model, usage=usage)
+    )
+    meta = role == "user" and bool(blocks) and all(part.get("synthetic") is True for part in rest)
+    words = {**raw, "parts": rest} if tools else raw
+    yield Entry(role, words, spoken, own, at=at, is_summary=is_summary, is_meta=meta, unknown=unknown)
+    for part in tools:
+        call_id, state = str(part["callID"]), object_of(part, "state")
+        asked = made("assistant", [call(call_id, part.get("tool"), state.get("input"))], id=own, model=model)
+        of = uuid_of(part.get("id")) or (f"{own}:{call_id}" if own else None)
+        yield Entry("tool", {"of": own, "part": _without_outcome(part)}, asked, of, at=at)
+    for part in tools:
+        yield from _outcome(part, own)
 
 
 def _is_call(part: Mapping[str, Any]) -> bool:

@@ -38,7 +38,7 @@ SILENT = frozenset(
 """Actions and observations that are nothing a model is sent."""
 TOLD = frozenset(("recall", "delegate", "user_rejected"))
 """Observations that a model is sent though it called nothing."""
-CONDENSED = "condensation"
+CONDENSED, DELEGATE = "condensation", "delegate"
 
 
 class OpenHandsReader(TranslatedReader):
@@ -54,6 +54,8 @@ class OpenHandsReader(TranslatedReader):
         """The last answers of the model: each of their actions repeats them."""
         self._kept = dict.fromkeys(own.get("kept", ()))
         """The messages that no condensation took out, by the event's number."""
+        self._delegate: str | None = own.get("delegate")
+        """The agent that the events are of, where one was asked for help and has not answered."""
         self._sdk = SdkEvents(own.get("sdk", ()))
 
     def memory(self) -> dict[str, Any]:
@@ -62,6 +64,7 @@ class OpenHandsReader(TranslatedReader):
             "calls": list(self._calls.items()),
             "answers": list(self._answers),
             "kept": list(self._kept),
+            "delegate": self._delegate,
             "sdk": self._sdk.kept,
         }
 
@@ -78,17 +81,23 @@ class OpenHandsReader(TranslatedReader):
             return
         number, kind, is_action = count_of(raw, "id"), text_of(raw, "action", "observation") or "", "action" in raw
         uuid = f"event-{number}" if number is not None else None
-        if kind == CONDENSED and is_action:
+        if kind == DELEGATE and not is_action:
+            self._delegate = None
+        delegate = self._delegate
+        if kind == DELEGATE and is_action and delegate is None:
+            # What another agent does until it answers is its own; ours is told the answer alone.
+            self._delegate = f"delegate-{number}" if number is not None else None
+        if kind == CONDENSED and is_action and delegate is None:
             own = Entry(kind, raw, uuid=uuid, at=raw.get("timestamp"), body=body)
             yield from self._condensed(own, object_of(raw, "args"))
             return
         message, is_meta = self._action(raw, kind, number) if is_action else self._observation(raw, kind)
         understood = message is not None or kind in SILENT or kind == "system"
         yield Entry(
-            kind, raw, message, uuid, at=raw.get("timestamp"), is_meta=is_meta, body=body,
+            kind, raw, message, uuid, at=raw.get("timestamp"), is_meta=is_meta, body=body, agent_id=delegate,
             unknown=() if understood else (kind or UNNAMED,),
         )  # fmt: skip
-        if message is not None and message.role in MESSAGE_TYPES and number is not None:
+        if message is not None and message.role in MESSAGE_TYPES and number is not None and delegate is None:
             self._kept[number] = None
 
     # ------------------------------------------------------------ what the agent did
@@ -105,7 +114,7 @@ class OpenHandsReader(TranslatedReader):
         content: str | list[Any]
         if kind == "message":
             content = _said(raw, arguments)
-        elif kind in SILENT or source == "environment":
+        elif (kind in SILENT and "tool_call_id" not in told) or source == "environment":
             return None, False
         elif kind in ("finish", "reject"):
             content = text_of(arguments, "final_thought") or text_of(raw, "message") or spoken

@@ -50,7 +50,7 @@ class PiReader(TranslatedReader):
         self._stands_for: dict[str, str] = dict(own.get("stands_for", ()))
         """The last record that an entry became, where it became several."""
         for uuid, parent, is_message in own.get("entries", ()):
-            self._keep_in_mind(uuid, parent or None)
+            self._keep_in_mind(uuid, parent or None, is_root=parent is None)
             if is_message:
                 self._messages.add(uuid)
 
@@ -58,7 +58,7 @@ class PiReader(TranslatedReader):
         """The entries that a compaction may keep; a parent is named only where it is not the entry before."""
         entries, last = [], self._before
         for uuid, parent in self._parents.items():
-            entries.append([uuid, "" if parent == last else parent or "", int(uuid in self._messages)])
+            entries.append([uuid, "" if parent == last else parent, int(uuid in self._messages)])
             last = uuid
         return {
             "count": self._count,
@@ -67,8 +67,8 @@ class PiReader(TranslatedReader):
             "stands_for": list(self._stands_for.items()),
         }
 
-    def _keep_in_mind(self, uuid: str, parent: str | None) -> None:
-        self._parents[uuid] = parent or self._last
+    def _keep_in_mind(self, uuid: str, parent: str | None, *, is_root: bool = False) -> None:
+        self._parents[uuid] = None if is_root else parent or self._last
         self._last = uuid
 
     def entries(self, raw: Mapping[str, Any], body: bytes | None) -> Iterator[Entry]:
@@ -81,7 +81,9 @@ class PiReader(TranslatedReader):
         self._count += 1
         # Without ids of its own an entry is named by its place: a compaction counts places too.
         uuid, named = uuid_of(raw.get("id")) or f"entry-{self._count}", uuid_of(raw.get("parentId"))
-        self._keep_in_mind(uuid, named)
+        # The user went back to before the first entry, or it is the first.
+        is_root = raw.get("parentId", "") is None
+        self._keep_in_mind(uuid, named, is_root=is_root)
         self._look(kind, raw)
         parent = self._stands_for.get(named, named) if named else None
         if kind == "compaction" and (summary := text_of(raw, "summary")):
@@ -93,11 +95,12 @@ class PiReader(TranslatedReader):
         is_meta = False
         if kind == "message":
             unknown = _unknown_parts(inner.get("content"))
-            unknown = (f"role {inner.get('role')}"[:60],) if message is None and not unknown else unknown
+            if message is None and not unknown and inner.get("excludeFromContext") is not True:
+                unknown = (f"role {inner.get('role')}",)
         if message is not None:
             self._messages.add(uuid)
             is_meta = kind != "message" or inner.get("role") == "bashExecution"
-        yield Entry(kind, raw, message, uuid, parent, at=at, is_meta=is_meta, body=body, unknown=unknown)
+        yield Entry(kind, raw, message, uuid, parent, is_root, at=at, is_meta=is_meta, body=body, unknown=unknown)
 
     def _begin(self, raw: Mapping[str, Any]) -> None:
         session = self.session
@@ -182,9 +185,9 @@ def _of_role(inner: Mapping[str, Any]) -> Message | None:
             )
         case "toolResult" if call_id := text_of(inner, "toolCallId"):
             return made("user", [result(call_id, _content(inner.get("content")), failed=inner.get("isError") is True)])
-        case "bashExecution":
+        case "bashExecution" if inner.get("excludeFromContext") is not True:
             return made("user", _ran(inner))
-        case "branchSummary" | "compactionSummary" | "custom":
+        case "branchSummary" | "compactionSummary" | "custom" | "hookMessage":
             return made("user", _content(inner.get("summary", inner.get("content"))))
         case _:
             return None

@@ -16,6 +16,7 @@ from mcp_compact.transcripts.facts import SessionFacts
 from mcp_compact.transcripts.lines import read_lines
 from mcp_compact.transcripts.registry import sniff
 from mcp_compact.wiring import open_service
+from tests.transcripts.foreign import sent
 
 AT = "2026-01-01T10:00:00.000Z"
 
@@ -143,6 +144,65 @@ def test_an_older_compaction_with_a_summary_alone_begins_with_it():
     result = compact_transcript([data_of(lines)], output="anthropic")
     assert json.dumps(result.messages).index("Gauges are being renamed.") < json.dumps(result.messages).index("Go on.")
     assert "Done." not in json.dumps(result.messages)
+
+
+def shown(lines):
+    """The texts of the live context."""
+    texts = []
+    for message in compact_transcript([data_of(lines)], output="anthropic").messages:
+        content = message["content"]
+        texts += [content] if isinstance(content, str) else [block["text"] for block in content if "text" in block]
+    return texts
+
+
+def test_a_summary_that_stands_in_the_replaced_history_is_told_once():
+    history = [said("user", "Rename the gauges.")["payload"], said("user", "Half are renamed.")["payload"]]
+    lines = [
+        *SESSION,
+        line("compacted", message="Half are renamed.", replacement_history=history),
+        said("user", "Go on."),
+    ]
+    records, _ = read(lines)
+    assert [record.text for record in records if record.is_summary] == ["Half are renamed."]
+    boundary = next(record for record in records if record.subtype == "compact_boundary")
+    assert boundary.raw["compactMetadata"] == {"preTokens": 6_000}
+    assert sorted(shown(lines)) == ["Go on.", "Half are renamed.", "Rename the gauges."]
+
+
+def test_older_versions_kept_the_prompts_beside_their_summary():
+    lines = [*SESSION, line("compacted", message="Gauges are being renamed."), said("user", "Go on.")]
+    assert shown(lines) == [
+        "Gauges are being renamed.", "Rename the gauges. Never touch vendor/.", "Go on.",
+    ]  # fmt: skip
+
+
+def test_prompts_that_were_taken_back_leave_the_context_and_stay_in_the_archive():
+    back = line("event_msg", type="thread_rolled_back", num_turns=2)
+    turns = [part for at in range(3) for part in (said("user", f"prompt {at}"), said("assistant", f"answer {at}"))]
+    lines = [META, *turns, back, said("user", "again")]
+    assert shown(lines) == ["prompt 0", "answer 0", "again"]
+    assert len(read(lines)[0]) == len(lines)
+    too_many = line("event_msg", type="thread_rolled_back", num_turns=9)
+    assert len(shown([META, *turns, too_many])) == 6
+
+
+def test_the_session_that_a_sub_agent_works_for_is_its_parent():
+    source = {"subagent": {"thread_spawn": {"parent_thread_id": "s-0", "depth": 1}}}
+    assert read([line("session_meta", id="s-1", source=source)])[1].facts().parent_session_id == "s-0"
+    assert read([line("session_meta", id="s-1", source="cli")])[1].facts().parent_session_id is None
+
+
+def test_usage_that_comes_in_a_later_reading_is_told_with_the_answer_again():
+    lines = list(read_lines([data_of(SESSION)]))
+    first = CodexReader("test")
+    assert first.goes_on(lines[0])
+    answer = list(first.read(lines[:-1]))[-1].record
+    second = CodexReader("test", json.loads(json.dumps(first.state())))
+    again, event = [item.record for item in second.read(lines[-1:])][::-1]
+    assert (again.uuid, again.body) == (answer.uuid, answer.body)
+    assert sent(again) == 6_000
+    assert event.subtype == "token_count"
+    assert second.report.messages == 0
 
 
 @pytest.mark.parametrize(

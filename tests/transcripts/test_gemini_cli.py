@@ -3,6 +3,7 @@ from __future__ import annotations
 import anyio
 
 from mcp_compact.config import load_settings
+from mcp_compact.library import compact_transcript
 from mcp_compact.messages.blocks import MediaBlock
 from mcp_compact.wiring import open_service
 from tests.transcripts.foreign import AT, document, jsonl, message_of, pairs, read, records, sent, spoken
@@ -72,6 +73,66 @@ def test_the_newer_form_has_one_entry_a_line():
     assert spoken([item.record for item in parsed]) == [("user", "Look."), ("assistant", "I look.")]
     assert (reader.facts().session_id, reader.facts().title) == ("s", "A title")
     assert not reader.report.unknown_types
+
+
+def said(number, kind="user", **more):
+    return {"id": f"m{number}", "type": kind, "timestamp": AT, "content": f"said {number}", **more}
+
+
+def shown(*lines):
+    """The live context: texts as they are, of other blocks their kinds."""
+    found = []
+    for message in compact_transcript([jsonl([HEAD, *lines])], output="anthropic").messages:
+        content = message["content"]
+        blocks = [{"text": content}] if isinstance(content, str) else content
+        found += [block.get("text") or block["type"] for block in blocks]
+    return found
+
+
+def test_a_compression_is_a_boundary_that_keeps_the_messages_that_are_left():
+    answer = said(3, "gemini", toolCalls=[{**CALL, **RESULT}])
+    given = {"id": "x", "type": "user", "content": [{"functionResponse": {"id": "c1", "name": "read_file"}}]}
+    left = [said(9, content="<state_snapshot>"), said(8, "gemini", content="Got it."), said(2), answer, given]
+    lines = [said(0), said(1, "gemini"), said(2), answer, {"$set": {"messages": left}}, said(5)]
+    assert shown(*lines) == ["<state_snapshot>", "said 2", "said 3", "tool_use", "tool_result", "said 5"]
+
+
+def test_a_list_of_all_messages_is_no_compression():
+    lines = [
+        said(0),
+        said(1, "gemini"),
+        {"$set": {"messages": [said(0, content="masked"), said(1, "gemini")]}},
+        said(2),
+    ]
+    assert shown(*lines) == ["said 0", "said 1", "said 2"]
+
+
+def test_messages_that_were_taken_back_leave_the_context():
+    assert shown(said(0), said(1, "gemini"), said(2), {"$rewindTo": "m2"}, said(3)) == ["said 0", "said 1", "said 3"]
+    assert shown(said(0), said(1, "gemini"), {"$rewindTo": "unknown"}, said(3)) == ["said 3"]
+
+
+def test_tokens_that_are_written_again_with_the_answer_reach_it(tmp_path):
+    path = tmp_path / "chat.jsonl"
+    path.write_bytes(
+        jsonl(
+            [
+                HEAD,
+                said(0),
+                said(1, "gemini"),
+                {"$set": {"lastUpdated": AT}},
+                {**said(1, "gemini"), "tokens": {"input": 70_000, "output": 5}},
+            ]
+        )
+    )
+
+    async def work():
+        async with open_service(load_settings({"MCP_COMPACT_DB": str(tmp_path / "a.db")})) as service:
+            result = await service.import_file(path)
+            return result, await service.status("s")
+
+    result, status = anyio.run(work)
+    assert (result.conflicts, status.tokens >= 70_000) == (0, True)
 
 
 def test_media_and_what_is_not_known():

@@ -80,6 +80,23 @@ def test_a_compaction_is_a_boundary_once_its_summary_is_there():
     assert "old" in json.dumps(open_.messages)
 
 
+def test_a_compaction_keeps_from_the_message_that_it_names_to_the_one_that_asked():
+    kept = said("user", text("kept"))
+    answer = said("assistant", text("looking"), tool("c9", output="x"))
+    asked = said("user", {"type": "compaction", "auto": False, "tail_start_id": kept["info"]["id"]})
+    summary = said("assistant", text("S"), summary=True, finish="stop")
+    whole = export(said("user", text("old")), kept, answer, asked, summary, said("user", text("Go on.")))
+    found = records("opencode", whole)
+    boundary = next(record for record in found if record.subtype == "compact_boundary")
+    assert boundary.raw["compactMetadata"]["trigger"] == "manual"
+    messages = compact_transcript([whole], output="anthropic").messages
+    shown = json.dumps(messages)
+    assert "old" not in shown
+    assert (
+        shown.index('"S"') < shown.index("kept") < shown.index("looking") < shown.index('"c9"') < shown.index("Go on")
+    )
+
+
 def test_what_it_added_itself_is_nobody_s_words():
     found = records("opencode", export(said("user", text("Called the Read tool", synthetic=True))))
     assert users_words(found[-1]) == ""

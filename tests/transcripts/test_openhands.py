@@ -114,3 +114,26 @@ def test_the_rows_of_a_benchmark_hold_a_history():
     reader, parsed = read("openhands", data)
     assert spoken([item.record for item in parsed]) == [("user", "Fix it.")]
     assert reader.facts().session_id == "django-1"
+
+
+def test_what_another_agent_did_is_a_session_of_its_own_and_its_answer_a_result():
+    data = events(
+        asked("Look it up."),
+        act("delegate", "c1", agent="BrowsingAgent"),
+        act("browse", url="https://example.org"),
+        seen("browse", 2, "a page"),
+        act("message", content="The page says so."),
+        seen("delegate", 1, "It says so.", "c1"),
+        asked("Thanks."),
+    )
+    reader, parsed = read("openhands", data)
+    own = [item.record for item in parsed if item.agent_id is None]
+    assert reader.agents == ("delegate-1",)
+    assert reader.facts("delegate-1").agent_id == "delegate-1"
+    assert [(record.type, record.text) for record in own if record.text] == [
+        ("user", "Look it up."),
+        ("user", "Thanks."),
+    ]
+    assert pairs(own) == [("execute_bash", {"command": "ls"}, "It says so.", False)]
+    assert [item.record.text for item in parsed if item.agent_id and item.record.text] == ["The page says so."]
+    assert not reader.report.warning_counts

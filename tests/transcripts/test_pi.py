@@ -84,6 +84,18 @@ def test_a_command_that_the_user_ran_is_told_and_is_nobody_s_words():
     assert users_words(found[-1]) == ""
 
 
+def test_a_command_that_was_kept_from_the_model_stays_in_the_archive_alone():
+    ran = {"role": "bashExecution", "command": "env", "output": "x", "exitCode": 0, "excludeFromContext": True}
+    reader, parsed = read("pi", jsonl([HEAD, entry("a", None, message=ran)]))
+    assert [item.record.is_message for item in parsed] == [False, False]
+    assert not reader.report.unknown_types
+
+
+def test_who_goes_back_to_before_the_first_entry_begins_anew():
+    lines = [HEAD, said("a", None, "first"), said("b", "a", "second"), said("c", None, "anew"), said("d", "c", "more")]
+    assert shown(*lines) == ["anew", "more"]
+
+
 def test_unknown_entries_roles_and_parts_are_counted():
     lines = [HEAD, entry("a", None, "novel"), said("b", "a", [{"type": "video"}]), said("c", "b", "x", "narrator")]
     reader, parsed = read("pi", jsonl(lines))
