@@ -1,4 +1,4 @@
-"""Archive and memory brought up to date from the client's transcript: only what is behind the last known place is read.
+"""The archive brought up to date from the client's transcript: only what is behind the last known place is read.
 
 The same batches, preparation and storage operations as in an import, one after the other. Twice is once, and
 several may do so at the same time.
@@ -9,24 +9,21 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 from mcp_compact import places
 from mcp_compact.adapters.sqlite import operations
-from mcp_compact.compaction.snapshot import Snapshot
 from mcp_compact.config import Settings
-from mcp_compact.errors import CallerError, ServerError
+from mcp_compact.errors import CallerError
 from mcp_compact.hooking.given import Given
 from mcp_compact.hooking.noting import NAMESPACE
-from mcp_compact.messages.weights import estimate_all
 from mcp_compact.ports.store import SessionKey
-from mcp_compact.service import import_batches, memory_text
+from mcp_compact.service import import_batches
 from mcp_compact.service.import_batches import Head, ImportWork, ReadBatch
 from mcp_compact.service.keys import session_key
 from mcp_compact.service.prepare import prepare
 from mcp_compact.transcripts.registry import detect_format
-
-READINGS = 3
 
 
 def catch_up(conn: sqlite3.Connection, given: Given, settings: Settings, now_ms: int) -> SessionKey | None:
@@ -43,13 +40,15 @@ def catch_up(conn: sqlite3.Connection, given: Given, settings: Settings, now_ms:
         )
     path = places.readable_transcript(given.transcript)
     if given.document is not None:
-        _import_document(conn, given.document, key, now_ms)
+        _import_document(conn, given, given.document, key, now_ms)
     elif path and Path(path).stat().st_size:
-        _import(conn, Path(path), key, settings, now_ms)
+        _import(conn, given, Path(path), key, settings, now_ms)
     return key if operations.session(conn, key) is not None else None
 
 
-def _import(conn: sqlite3.Connection, path: Path, key: SessionKey, settings: Settings, now_ms: int) -> None:
+def _import(
+    conn: sqlite3.Connection, given: Given, path: Path, key: SessionKey, settings: Settings, now_ms: int
+) -> None:
     head = import_batches.head_of(path, settings.max_file_bytes, format_name="", session_id=key.session_id)
     position = operations.position(conn, NAMESPACE, head.source)
     work = import_batches.work_at(head, path.stem, key.session_id, position)
@@ -57,10 +56,12 @@ def _import(conn: sqlite3.Connection, path: Path, key: SessionKey, settings: Set
         stream.seek(work.offset)
         for read in import_batches.batches(work, import_batches.chunks(stream)):
             for item in import_batches.ready(work, NAMESPACE, path.stem, read):
-                _store(conn, work, item, now_ms)
+                _store(conn, given, work, item, now_ms)
 
 
-def _import_document(conn: sqlite3.Connection, document: dict[str, object], key: SessionKey, now_ms: int) -> None:
+def _import_document(
+    conn: sqlite3.Connection, given: Given, document: dict[str, object], key: SessionKey, now_ms: int
+) -> None:
     """Store what a session holds that was handed over whole. It has no place where a reading could go on."""
     data = json.dumps(document, separators=(",", ":")).encode()
     named = detect_format(data[: import_batches.HEAD_BYTES])
@@ -68,43 +69,17 @@ def _import_document(conn: sqlite3.Connection, document: dict[str, object], key:
     with import_batches.uncollected():
         for read in import_batches.batches(work, (data,)):
             for item in import_batches.ready(work, NAMESPACE, key.session_id, read):
-                _store(conn, work, item, now_ms)
+                _store(conn, given, work, item, now_ms)
 
 
-def _store(conn: sqlite3.Connection, work: ImportWork, read: ReadBatch, now_ms: int) -> None:
+def _store(conn: sqlite3.Connection, given: Given, work: ImportWork, read: ReadBatch, now_ms: int) -> None:
     # Without a tokenizer: its vocabulary takes longer to load than a transcript to be read.
     prepared = prepare([item.record for item in read.parsed], None, with_content_hash=False)
     key, stored = work.session(), []
     if import_batches.needs_stored(read) and (row := operations.session(conn, key)) is not None:
         stored = operations.records(conn, key, after_seq=0, up_to_seq=row.last_seq, live_only=True)
     for own, batch in import_batches.parted(work, read, prepared, stored):
+        if batch.facts.cwd is None and os.path.isabs(given.cwd):
+            # Not every transcript tells its folder; the client does.
+            batch = replace(batch, facts=replace(batch.facts, cwd=given.cwd))  # noqa: PLW2901 - as it is stored
         work.took(operations.append(conn, own, batch, now_ms))
-
-
-def update_memory(conn: sqlite3.Connection, key: SessionKey, settings: Settings, now_ms: int) -> None:
-    """Bring the session memory up to the newest record, where that is switched on and something is new."""
-    if not settings.policy.session_memory:
-        return
-    for _ in range(READINGS):
-        snapshot = operations.snapshot(conn, key, memory_text.NEWEST)
-        if snapshot is None:
-            return
-        covered, newest = memory_text.covered_seq(snapshot), snapshot.base.last_seq
-        records = operations.records(conn, key, after_seq=covered, up_to_seq=newest, live_only=True)
-        text = memory_text.memory_text(snapshot, records, settings.policy.memory, estimate_all)
-        if text is None or _is_written(conn, key, text, snapshot, now_ms):
-            return
-    raise ServerError("memory_changed", "The memory is being written by others.")
-
-
-def _is_written(conn: sqlite3.Connection, key: SessionKey, text: str, snapshot: Snapshot, now_ms: int) -> bool:
-    """Write the version, unless somebody else has written one since the snapshot."""
-    version = snapshot.memory.version if snapshot.memory else 0
-    mark = memory_text.newest_uuid(snapshot)
-    try:
-        operations.write_memory(conn, key, text, mark, memory_text.WRITER, now_ms, if_version=version)
-    except CallerError as error:
-        if error.code != "memory_changed":
-            raise
-        return False
-    return True

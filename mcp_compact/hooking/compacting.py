@@ -25,9 +25,10 @@ from mcp_compact.compaction.rules import Rule
 from mcp_compact.compaction.rules_matrix import KEPT, Column, fates
 from mcp_compact.config import Settings
 from mcp_compact.hooking import snapshots
-from mcp_compact.hooking.catching_up import catch_up, update_memory
+from mcp_compact.hooking.catching_up import catch_up
 from mcp_compact.hooking.given import CODEX, OPENCODE, PI, Given
 from mcp_compact.hooking.noting import NAMESPACE
+from mcp_compact.hooking.remembering import update_memory
 from mcp_compact.hooking.session_facts import (
     Compacted,
     Reached,
@@ -142,14 +143,6 @@ def found_done(conn: sqlite3.Connection, given: Given, settings: Settings, now_m
     text = _given_at_once(conn, key, own, found.text, given, settings)
     update_memory(conn, key, settings, now_ms)
     return text
-
-
-def looked_through(conn: sqlite3.Connection, given: Given, key: SessionKey) -> None:
-    """Note how far a chat holds no compaction that was not answered, so that the next prompt reads on from there."""
-    path = places.readable_transcript(given.transcript)
-    found = snapshots.newest(conn, given, path, NAMESPACE) if path else None
-    if found is not None and not found.text:
-        hook_rows.note_place(conn, (key.namespace, key.session_id), snapshots.source_of(given), (found.end, found.mark))
 
 
 def ended(conn: sqlite3.Connection, given: Given, settings: Settings, now_ms: int) -> None:

@@ -35,7 +35,7 @@ INSTRUCTION = "instruction"
 """The kind of pins that are rules."""
 CODEX_BYTES = 9_900
 """Codex puts a hook's text into a file above 2,500 tokens, which it reckons at four bytes each."""
-TRIES = 4
+TRIES = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,8 @@ def text_for(given: Given, limit_chars: int, make: Callable[[int], InjectionFact
         size = len(text.encode())
         if given.client != CODEX or size <= CODEX_BYTES:
             return facts, text
-        limit = min(limit - 1, limit * CODEX_BYTES // (size + 1))
+        # A little less than the share: what is left out first may hold more bytes in a character than the rest.
+        limit = limit * CODEX_BYTES * 19 // (size * 20)
     return facts, ""
 
 

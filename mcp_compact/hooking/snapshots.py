@@ -11,6 +11,7 @@ import json
 import sqlite3
 from hashlib import blake2b
 
+from mcp_compact import places
 from mcp_compact.adapters.sqlite import hook_rows
 from mcp_compact.hooking.given import Given
 
@@ -53,6 +54,14 @@ def newest(conn: sqlite3.Connection, given: Given, path: str, namespace: str) ->
     own = blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest() if text else ""
     known = not own or own == mark
     return Found("" if known else text, end - (len(data) - len(whole)), mark if known else own)
+
+
+def look_through(conn: sqlite3.Connection, given: Given, namespace: str) -> None:
+    """Note how far a chat holds no compaction that was not answered, so that the next prompt reads on from there."""
+    path = places.readable_transcript(given.transcript)
+    found = newest(conn, given, path, namespace) if path else None
+    if found is not None and not found.text:
+        hook_rows.note_place(conn, (namespace, given.session_id), source_of(given), (found.end, found.mark))
 
 
 def _snapshot(line: bytes) -> str:

@@ -154,7 +154,8 @@ def test_pi_gets_back_in_its_summary_what_that_left_out_and_searches(box):
     agent = box.home / ".pi" / "agent"
     models = {"providers": {"anthropic": {"baseUrl": box.model.url, "apiKey": "none"}}}
     (agent / "models.json").write_text(json.dumps(models), encoding="utf-8")
-    (agent / "settings.json").write_text(json.dumps({"compaction": {"keepRecentTokens": 10}}), encoding="utf-8")
+    # So few that the last prompt is kept whole: of a turn that is cut in two pi asks no summary with instructions.
+    (agent / "settings.json").write_text(json.dumps({"compaction": {"keepRecentTokens": 5}}), encoding="utf-8")
     box.env |= {"ANTHROPIC_API_KEY": "none", "PI_OFFLINE": "1", "PI_SKIP_VERSION_CHECK": "1"}
     box.model.script(
         Rule("Keep these lines of the user", text=SUMMARY),
