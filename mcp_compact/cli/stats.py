@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from mcp_compact.cli.picture import bar
 from mcp_compact.cli.terminal import Terminal, terminal
 from mcp_compact.cli.text import age, count, cut, share, shown, size, table
 from mcp_compact.config import load_settings
+from mcp_compact.messages.masking import masked
 
 BAR_COLUMNS = 24
 MOST_MONTHS = 12
@@ -42,7 +44,7 @@ def _as_json(path: Path, whole: Sizes, found: Sequence[SessionSize], limit: int)
         "bytes": plain(whole) | {"rest": whole.rest, "wal": _wal(path)},
         "sessions": len(found),
         "messages": sum(item.messages for item in found),
-        "largest": list(found[:limit]),
+        "largest": [replace(item, title=masked(item.title)) for item in found[:limit]],
         "months": [{"month": m, "sessions": number, "text": text} for m, number, text in months(found)],
     }
 

@@ -16,6 +16,7 @@ from mcp_compact.compaction.request import CompactRequest, Loaded
 from mcp_compact.compaction.snapshot import Base, Reach, Snapshot
 from mcp_compact.compaction.summary import SummaryRequest
 from mcp_compact.errors import CallerError, ServerError
+from mcp_compact.messages.masking import masked
 from mcp_compact.ports.store import SessionKey, SessionRow
 from mcp_compact.ports.summarizer import Summarizer
 from mcp_compact.service.deps import Deps, family
@@ -88,13 +89,15 @@ async def job_of(deps: Deps, key: SessionKey, call: CompactCall) -> Job:
         raise CallerError("too_long", f"The instructions exceed {MAX_INSTRUCTIONS} characters.", "Shorten them.")
     row = await deps.row(key)
     writers = call.writers(deps)
+    # They go to whoever writes, or into what is kept: neither is told a key.
+    asked = masked(call.custom_instructions)
     overrun = read_overrun(call.error) or Overrun() if call.trigger == "reactive" else None
     request = CompactRequest(
         trigger=call.trigger,
-        custom_instructions=call.custom_instructions if writers else "",
+        custom_instructions=asked if writers else "",
         target_tokens=call.target_tokens,
         force=call.force,
-        must_keep="" if writers else call.custom_instructions,
+        must_keep="" if writers else asked,
         overrun=overrun,
         keep_tail=call.keep_tail,
     )

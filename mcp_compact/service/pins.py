@@ -9,6 +9,7 @@ from mcp_compact.compaction.restore import INSTRUCTION, folded
 from mcp_compact.compaction.snapshot import Registered
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.codec import body_hash, well_formed
+from mcp_compact.messages.masking import masked
 from mcp_compact.messages.weights import Weight
 from mcp_compact.ports.store import SessionKey, SessionRow
 from mcp_compact.service.deps import Deps, family
@@ -120,7 +121,7 @@ def _made_name(kind: str, text: str) -> str:
     """An instruction's own words, marked where they are cut; the kind itself where there is one of it."""
     if kind != INSTRUCTION:
         return _only_name(kind)
-    words = "".join(c for c in " ".join(text.split()) if c.isprintable())
+    words = "".join(c for c in " ".join(masked(text).split()) if c.isprintable())
     if 0 < len(words) <= NAME_CHARS:
         return words
     return f"{words[: NAME_CHARS - 10]} #{body_hash(folded(text).encode()).hex()[:8]}"

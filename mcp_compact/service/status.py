@@ -10,6 +10,7 @@ from mcp_compact.messages.blocks import Block, MediaBlock, TextBlock, ThinkingBl
 from mcp_compact.messages.codec import format_time
 from mcp_compact.messages.ids import ToolUseId
 from mcp_compact.messages.live import LiveContext
+from mcp_compact.messages.masking import masked
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.weights import UNITS_PER_TOKEN, Family, Weight, countable
 from mcp_compact.ports.store import LiveMedia, SessionKey, SessionRow
@@ -120,7 +121,7 @@ def line_of(deps: Deps, row: SessionRow) -> SessionLine:
     tokens = used_tokens(row, kind)
     return SessionLine(
         session_id=row.key.session_id,
-        title=row.title,
+        title=masked(row.title),
         model=row.model,
         owner=row.owner,
         cwd=row.cwd,
