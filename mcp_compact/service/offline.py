@@ -86,8 +86,12 @@ def compact_records(records: Sequence[Record], request: CompactRequest, how: Off
     talk = _conversation(numbered, how, around)
     before = slices_of(talk.live, how.family, around) if how.slices else ()
     outcome = compact_in_memory(talk, request, how.policy, around)
+    tokens = snapshot_of(talk).live_tokens
+    if isinstance(outcome, NothingDone) and _is_too_long(outcome, tokens, request):
+        # It would be too long where it is sent, so it is compacted as if that had been said already.
+        again = compact_in_memory(talk, replace(request, trigger="reactive"), how.policy, around)
+        outcome = outcome if isinstance(again, NothingDone) else again
     if isinstance(outcome, NothingDone):
-        tokens = snapshot_of(talk).live_tokens
         target = target_of(snapshot_of(talk), request, how.policy)
         report = Report(outcome.status, "", tokens, tokens, target, outcome.declined, before=before, after=before)
         return talk.live, report
@@ -109,6 +113,12 @@ def compact_records(records: Sequence[Record], request: CompactRequest, how: Off
         after=slices_of(live, how.family, around) if how.slices else (),
     )
     return live, report
+
+
+def _is_too_long(outcome: NothingDone, tokens: int, request: CompactRequest) -> bool:
+    """Is it above the target that was asked for, and only the size of what stays in the way?"""
+    reasons = {declined.reason for declined in outcome.declined}
+    return tokens > (request.target_tokens or tokens) and bool(reasons & {"still_above_target", "nothing_to_compact"})
 
 
 def encode(
