@@ -79,7 +79,8 @@ def is_content(raw: Raw) -> bool:
         raw.get("role", USER) in ROLES
         and isinstance(parts, list)
         and bool(parts)
-        and all(isinstance(part, OBJECT) for part in parts)
+        # Parts of other formats tell their kind.
+        and all(isinstance(part, OBJECT) and "type" not in part for part in parts)
     )
 
 

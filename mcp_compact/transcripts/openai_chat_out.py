@@ -29,8 +29,12 @@ from mcp_compact.transcripts.responses_out import text_of as quoted_text
 
 Json: TypeAlias = dict[str, Any]
 OF_RESULT = "[From the result of call {id}]"
-_ENVELOPE = ("uuid", "parentUuid", "timestamp")
-"""What a caller may have put beside the message for us."""
+FIELDS = frozenset(
+    ("role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio", "annotations",
+     "reasoning", "reasoning_content", "reasoning_details", "thinking_blocks", "provider_specific_fields",
+     "cache_control", "prefix")
+)  # fmt: skip
+"""Fields of a message that the API, or one like it, knows. Session files keep others beside them."""
 
 
 def to_chat(
@@ -49,8 +53,13 @@ def to_chat(
 
 def _system(record: Record) -> Json:
     if record.raw.get("role") in INSTRUCTING and is_plain(record.raw):
-        return {key: value for key, value in record.raw.items() if key not in _ENVELOPE}
+        return _own(record.raw)
     return {"role": "system", "content": record.text}
+
+
+def _own(raw: Mapping[str, Any]) -> Json:
+    """A message as it came, without what stands beside it in a session file, and without fields that say nothing."""
+    return {key: value for key, value in raw.items() if key in FIELDS and (value is not None or key == "content")}
 
 
 def _answers_together(turns: Iterable[Turn]) -> Iterator[list[Turn]]:
@@ -69,7 +78,7 @@ def _group(group: Sequence[Turn], known: Mapping[MessageUuid, Record]) -> list[J
     first = group[0]
     record = known.get(first.uuid) if first.uuid is not None else None
     if len(group) == 1 and first.whole and record is not None and is_plain(record.raw):
-        return [{key: value for key, value in record.raw.items() if key not in _ENVELOPE}]
+        return [_own(record.raw)]
     blocks = [block for turn in group for block in turn.blocks]
     return _answer(blocks) if first.role == "assistant" else _user(blocks)
 

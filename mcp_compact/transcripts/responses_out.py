@@ -49,6 +49,8 @@ PARTS = frozenset(("input_text", "input_image", "input_file", "input_audio", "ou
 ERROR = "[error]"
 CODEX_OWN = "internal_"
 """How the names of fields begin that Codex adds to items."""
+FIELDS = frozenset(("type", "role", "content", "id", "status", "phase"))
+"""Fields of a message that the API knows. Session files keep others beside them."""
 _ENVELOPE = frozenset(("uuid", "parentUuid", "timestamp"))
 
 
@@ -126,7 +128,10 @@ def _own(turn: Turn, known: Mapping[MessageUuid, Record]) -> Json | None:
     if record is None:
         return None
     item = item_of(record.raw)
-    return {key: value for key, value in item.items() if key not in _ENVELOPE} if is_item(item) else None
+    if not is_item(item):
+        return None
+    kept = FIELDS if _is_message(item) and item is record.raw else item.keys()
+    return {key: value for key, value in item.items() if key in kept and key not in _ENVELOPE}
 
 
 def _of_api(item: Json) -> Json:

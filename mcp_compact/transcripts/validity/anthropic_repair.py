@@ -13,6 +13,8 @@ from mcp_compact.transcripts.validity.anthropic_rules import HEADS
 from mcp_compact.transcripts.validity.repairing import Edit, Item, Mender, in_order, quoted, with_block
 from mcp_compact.transcripts.validity.rules import Finding, Json
 
+OTHER_NAMES = {"model": "assistant", "developer": "system"}
+"""Roles as other providers call them."""
 FAILED = "[The call failed.]"
 THINKING = ("thinking", "redacted_thinking")
 _NOT_IN_ID = re.compile(r"[^a-zA-Z0-9_-]")
@@ -60,8 +62,8 @@ def _without_mark(block: Any) -> list[Json]:  # noqa: ANN401 - a block
 
 
 def _role(message: Json, _: Finding) -> Json:
-    if message.get("role") == "model":
-        return {**message, "role": "assistant"}
+    if message.get("role") in OTHER_NAMES:
+        return {**message, "role": OTHER_NAMES[message["role"]]}
     content = message["content"]
     told = _text(f"[Message of the role {str(message.get('role'))[:40]!r}]")
     blocks = content if isinstance(content, list) else _text(content) if isinstance(content, str) else _quote(content)

@@ -110,7 +110,7 @@ class _Look:
             return
         role, content = message.get("role"), message["content"]
         if role not in ("user", "assistant"):
-            log.add("system" if role in ("system", "developer") else "role", index, detail=shown(role))
+            log.add("system" if role == "system" else "role", index, detail=shown(role))
         is_last_answer = role == "assistant" and index == self._count - 1
         if isinstance(content, str):
             if blank(content) and not (is_last_answer and not content):
@@ -145,7 +145,8 @@ class _Look:
         else:
             self._other(index, (at,), block, kind)
         is_of_answers = kind in OF_ANSWERS or (kind.endswith("_tool_result") and kind != RESULT)
-        if (is_of_answers and role == "user") or (kind in OF_USERS and role == "assistant"):
+        is_odd = (is_of_answers and role == "user") or (kind in OF_USERS and role == "assistant")
+        if is_odd or (role == "system" and kind != "text"):
             log.add("place", index, at, detail=kind)
 
     def _call(self, index: int, at: int, block: Raw) -> None:
