@@ -22,10 +22,11 @@ from mcp_compact.service.jobs import CompactCall
 from mcp_compact.service.paging import joined
 from mcp_compact.service.results import ImportResult
 from mcp_compact.service.service import Service
+from mcp_compact.service.validating import validation
+from mcp_compact.transcripts.outs import OUTS
 from mcp_compact.wiring import open_service
 from tests.fuzz import shapes
 
-OUT_FORMATS = ("anthropic", "openai", "claude-code")
 LONGEST_S = 60.0
 """A guard against hanging: no mutant takes a hundredth of it."""
 TABLES = ("session", "record", "body", "call", "result", "marker", "member", "conflict", "memory", "source", "ledger")
@@ -120,8 +121,12 @@ async def _sound(service: Service, session: str, chance: Random) -> None:
     """Valid in every format, also after a compaction and a clearing; an undo gives the same context back."""
     valid = await everything(service, session, "anthropic")
     shapes.check(valid)
-    for name in OUT_FORMATS:
-        await everything(service, session, name)
+    for out in OUTS.values():
+        await everything(service, session, out.name)
+        exported = await service.export(session, out.name, whole=chance.random() < 0.5)
+        json.dumps(exported.messages, ensure_ascii=False, allow_nan=False).encode()
+        if out.provider and exported.messages:
+            shapes.check_refused(validation(out.provider, exported.messages))
     await service.picture(session)
     await service.search(chance.choice(("main", "it's", '"', "a.py", "\0", "*")), session_id=session)
     before = await service.status(session, detail=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from mcp_compact.service.validating import Validation
+from mcp_compact.transcripts.validity.rules import REFUSED
 from tests.problems import problems
 
 TEXTS = {
@@ -30,6 +32,13 @@ def check(messages: Sequence[dict[str, Any]]) -> None:
     found = misshapen(messages) or problems(messages)
     if found:
         raise AssertionError(found[0])
+
+
+def check_refused(found: Validation) -> None:
+    """The same by the product's own rules, of any provider."""
+    refused = [finding for finding in found.findings if finding.severity == REFUSED]
+    if refused:
+        raise AssertionError(f"{found.provider}: {refused[0].text}")
 
 
 def misshapen(messages: Sequence[Mapping[str, Any]]) -> list[str]:

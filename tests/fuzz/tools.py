@@ -21,10 +21,11 @@ from mcp_compact.config import Settings
 from mcp_compact.ports.store import SessionKey
 from mcp_compact.server.app import build_server, local_place
 from mcp_compact.service.service import Service
+from mcp_compact.transcripts.outs import OUTS
 from mcp_compact.transcripts.registry import FORMATS
 from mcp_compact.wiring import open_service
 from tests.fuzz import shapes
-from tests.fuzz.importing import LONGEST_S, OUT_FORMATS, everything, look, session_ids, sizes
+from tests.fuzz.importing import LONGEST_S, everything, look, session_ids, sizes
 from tests.fuzz.mutations import mutant, mutated_value, nested, odd_value
 from tests.fuzz.samples import samples
 from tests.server.talk import conversation
@@ -32,7 +33,7 @@ from tests.server.talk import conversation
 REFUSED = re.compile(r"[a-z_]+: \S")
 MOST_KNOWN = 40
 WORDS: Mapping[str, tuple[str, ...]] = {
-    "format": (*FORMATS, *OUT_FORMATS, "", "nothing"),
+    "format": (*FORMATS, *OUTS, "", "nothing"),
     "trigger": ("agent", "manual", "auto", "reactive", "", "other"),
     "mode": ("age", "tokens", "all", "", "other"),
     "media": ("large", "all", "", "none"),
