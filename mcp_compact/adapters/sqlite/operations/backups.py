@@ -5,6 +5,7 @@ A list beside the archive says where its backups were written to, so that who fo
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 import sqlite3
@@ -23,6 +24,7 @@ from mcp_compact.adapters.sqlite.operations.inspecting import (
     open_to_read,
     refused,
 )
+from mcp_compact.ancestors import is_alive, name_of
 from mcp_compact.errors import CallerError, ServerError
 
 LIST_SUFFIX = "-backups"
@@ -73,6 +75,7 @@ def _refuse_target(archive: Path, target: Path) -> None:
 def part_of(target: Path) -> Iterator[Path]:
     """A file beside the target for its owner alone, gone afterwards unless it was moved."""
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    _remove_left(target)
     try:
         os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600))
         yield part
@@ -81,6 +84,17 @@ def part_of(target: Path) -> Iterator[Path]:
     finally:
         for suffix in ("", *BESIDE):
             part.with_name(part.name + suffix).unlink(missing_ok=True)
+
+
+def _remove_left(target: Path) -> None:
+    """What processes that were killed left of their copies, where the system tells that they have ended."""
+    if sys.platform == "win32":
+        return
+    for left in target.parent.glob(f".{glob.escape(target.name)}.*.part*"):
+        number = left.name.removeprefix(f".{target.name}.").partition(".")[0]
+        if number.isdigit() and not is_alive(name_of(int(number))):
+            with suppress(OSError):
+                left.unlink()
 
 
 def _copy(conn: sqlite3.Connection, part: Path) -> None:

@@ -13,6 +13,8 @@ from typing import BinaryIO
 HEADER_BYTES = 100
 USUAL_PAGE = 4096
 WAL_HEADER, FRAME_HEADER = 32, 24
+JOURNAL_MAGIC, JOURNAL_HEADER = bytes.fromhex("d9d505f920a163d7"), 28
+COUNT_UNKNOWN = 0xFFFFFFFF
 _PAGE_SIZES = {1 << power for power in range(9, 17)}
 
 
@@ -21,17 +23,20 @@ class Pages:
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb")
-        self._wal: BinaryIO | None = None
+        self._beside: BinaryIO | None = None
         head = self._file.read(HEADER_BYTES)
         self.size = _page_size(head)
         self.usable = self.size - (head[20] if len(head) == HEADER_BYTES and head[20] <= 32 else 0)  # noqa: PLR2004 - more is damage
         self.newer: dict[int, int] = {}
-        """Where in the WAL the newest version of a page is."""
+        """Where in the file beside it the version of a page is that counts: in the WAL, or in a rollback journal that
+        a killed process left."""
         length = path.stat().st_size
-        wal = path.with_name(path.name + "-wal")
-        if wal.is_file():
-            self._wal = wal.open("rb")
-            self.newer = _frames(self._wal, wal.stat().st_size, self.size)
+        for suffix, places in (("-wal", _frames), ("-journal", _originals)):
+            beside = path.with_name(path.name + suffix)
+            if not self.newer and beside.is_file():
+                self.close_beside()
+                self._beside = beside.open("rb")
+                self.newer = places(self._beside, beside.stat().st_size, self.size)
         self.in_file = -(-length // self.size)
         self.count = max([self.in_file, *self.newer])
         self.schema = int.from_bytes((self.page(1) or head)[60:64], "big")
@@ -39,18 +44,22 @@ class Pages:
     def close(self) -> None:
         """Give the files back."""
         self._file.close()
-        if self._wal is not None:
-            self._wal.close()
+        self.close_beside()
+
+    def close_beside(self) -> None:
+        """Give the file beside it back."""
+        if self._beside is not None:
+            self._beside.close()
 
     def page(self, number: int) -> bytes:
         """A page as it was written last; empty where it is missing, short or cannot be read."""
         at = self.newer.get(number)
-        if at is None or self._wal is None:
+        if at is None or self._beside is None:
             return self.older(number)
-        return _read(self._wal, at, self.size)
+        return _read(self._beside, at, self.size)
 
     def older(self, number: int) -> bytes:
-        """The page as the file itself has it, whatever the WAL says."""
+        """The page as the file itself has it, whatever WAL or journal say."""
         return _read(self._file, (number - 1) * self.size, self.size) if 0 < number <= self.in_file else b""
 
     def free(self) -> set[int]:
@@ -109,3 +118,26 @@ def _heads(wal: BinaryIO, length: int, size: int) -> Iterator[tuple[int, bytes]]
     for at in range(WAL_HEADER, length - FRAME_HEADER - size + 1, FRAME_HEADER + size):
         wal.seek(at)
         yield at, wal.read(FRAME_HEADER)
+
+
+def _originals(journal: BinaryIO, length: int, size: int) -> dict[int, int]:
+    """The pages as they were before a transaction that nobody ended; SQLite would put them back."""
+    found: dict[int, int] = {}
+    at, width = 0, 4 + size + 4
+    while at + JOURNAL_HEADER <= length:
+        journal.seek(at)
+        head = journal.read(JOURNAL_HEADER)
+        sector = int.from_bytes(head[20:24], "big")
+        if not head.startswith(JOURNAL_MAGIC) or not JOURNAL_HEADER <= sector <= 1 << 16:
+            break
+        first = at + sector
+        room = (length - first) // width
+        count = int.from_bytes(head[8:12], "big")
+        count = room if count == COUNT_UNKNOWN else min(count, room)
+        for place in range(first, first + count * width, width):
+            journal.seek(place)
+            found.setdefault(int.from_bytes(journal.read(4), "big"), place + 4)
+        if count <= 0:
+            break
+        at = -(-(first + count * width) // sector) * sector
+    return found

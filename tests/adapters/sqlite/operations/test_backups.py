@@ -70,6 +70,22 @@ def test_a_backup_of_an_archive_in_use_holds_what_was_acknowledged(archive, tmp_
         conn.close()
 
 
+def test_what_a_killed_backup_left_goes_with_the_next_one(archive, tmp_path):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    left = [
+        tmp_path / f".backup.db.{number}.part{suffix}"
+        for number in (ended.pid, os.getppid())
+        for suffix in ("", "-wal")
+    ]
+    for file in left:
+        file.touch()
+    conn = operations.connect(archive)
+    back_up(conn, archive, tmp_path / "backup.db", quiet)
+    conn.close()
+    assert [file.exists() for file in left] == [False, False, True, True]
+
+
 @pytest.mark.parametrize("kind", ["archive", "text", "folder", "no_folder", "open"])
 def test_nothing_else_is_overwritten_by_a_backup(archive, tmp_path, kind):
     target = tmp_path / "target"

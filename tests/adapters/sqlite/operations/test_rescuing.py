@@ -208,6 +208,27 @@ def test_a_damaged_wal_costs_no_more_than_its_damaged_frames(path):
     saved.close()
 
 
+def test_a_transaction_that_a_killed_process_left_is_taken_back(path):
+    """In a rollback journal, as on network folders: the file itself is half written."""
+    make(path)
+    conn = sqlite3.connect(path, isolation_level=None)
+    conn.execute("PRAGMA journal_mode=DELETE").fetchall()
+    conn.execute("PRAGMA cache_size=5")
+    conn.execute("BEGIN IMMEDIATE")
+    conn.execute("UPDATE body SET data = zeroblob(length(data))")
+    journal = path.with_name(path.name + "-journal")
+    left = (path.read_bytes(), journal.read_bytes())
+    conn.execute("ROLLBACK")
+    conn.close()
+    bodies = make(path)
+    path.write_bytes(left[0])
+    journal.write_bytes(left[1])
+    assert rescued(path).lost == 0
+    saved = new(path)
+    assert bodies_of(saved) == bodies
+    saved.close()
+
+
 @pytest.mark.parametrize("table", ["body", "record"])
 def test_what_a_backup_still_has_comes_from_there(path, table):
     bodies = make(path)
