@@ -89,6 +89,8 @@ def _names(token: str) -> dict[str, str]:
     found: dict[str, str] = {}
     if len(token) > MAX_TOKEN or len(token) < SHORTEST:
         return found
+    if token[1:].islower() and token.isalpha() and token.isascii():
+        return found  # a plain word, as most are
     for part in _CJK.split(token) if not token.isascii() else (token,):
         own = part.rstrip(".,:").lstrip(",:")
         if "://" in own:
