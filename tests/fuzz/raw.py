@@ -15,7 +15,7 @@ from typing import Any
 from mcp_compact.adapters.sqlite import operations
 from mcp_compact.adapters.sqlite.operations.raw_reading import read_export
 from mcp_compact.adapters.sqlite.operations.raw_rows import HASH_BYTES, export_lines
-from mcp_compact.adapters.sqlite.operations.raw_storing import take_sessions
+from mcp_compact.adapters.sqlite.operations.raw_storing import Taken, take_sessions
 from mcp_compact.errors import CallerError
 from tests.adapters.sqlite.released_archives import KEYS, fill
 from tests.fuzz.importing import sizes
@@ -60,13 +60,10 @@ def check_raw(data: bytes, folder: Path) -> str:
     staged = folder / "staged.db"
     staged.unlink(missing_ok=True)
     with closing(operations.connect(":memory:")) as conn:
-        try:
-            with closing(sqlite3.connect(staged, isolation_level=None)) as own:
-                read_export(io.BytesIO(data), len(data), own, lambda *_: None)
-            taken = take_sessions(conn, staged, "local", {})
-        except CallerError as error:
-            assert not any(sizes(conn).values()), f"{error.code}, and yet something is stored"
-            return error.code
+        taken = _tried(conn, data, staged)
+        if isinstance(taken, CallerError):
+            assert not any(sizes(conn).values()), f"{taken.code}, and yet something is stored"
+            return taken.code
         health = operations.check(conn, bodies=True)
         assert (health.damage, health.wrong_totals, health.wrong_bodies) == ((), (), ())
         assert sizes(conn)["record"] == taken.records
@@ -74,3 +71,12 @@ def check_raw(data: bytes, folder: Path) -> str:
             page = operations.live(conn, key.key, after=0, limit=1_000, max_bytes=1 << 30)
             assert page is not None
     return ""
+
+
+def _tried(conn: sqlite3.Connection, data: bytes, staged: Path) -> Taken | CallerError:
+    try:
+        with closing(sqlite3.connect(staged, isolation_level=None)) as own:
+            read_export(io.BytesIO(data), len(data), own, lambda *_: None)
+        return take_sessions(conn, staged, "local", {})
+    except CallerError as error:
+        return error

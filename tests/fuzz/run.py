@@ -9,16 +9,18 @@ import sys
 import time
 import traceback
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import anyio
 
 from mcp_compact.transcripts.registry import FORMATS
-from tests.fuzz import importing, tools
+from tests.fuzz import importing, raw, tools, validating
 from tests.fuzz.mutations import mutant
 from tests.fuzz.samples import all_samples
 
@@ -96,29 +98,68 @@ async def calls(account: Account, seconds: float, seed: int, folder: Path) -> No
                 account.outcomes.update(counted)
 
 
+async def rules(account: Account, seconds: float, seed: int) -> None:
+    """Lists of messages by the rules of every provider."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        seed += 1
+        messages = validating.mutant(Random(seed))
+        try:
+            validating.check_validation(messages)
+        except Exception as error:  # noqa: BLE001 - see above
+            account.fault(error, f"--target rules --seed {seed - 1}", repr(messages).encode("utf-8", "replace"))
+        account.outcomes["lists"] += 1
+
+
+async def exports(account: Account, seconds: float, seed: int, folder: Path) -> None:
+    """Whole sessions in files."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        seed += 1
+        data = raw.mutant(Random(seed))
+        try:
+            account.outcomes[raw.check_raw(data, folder) or "taken"] += 1
+        except Exception as error:  # noqa: BLE001 - see above
+            account.fault(error, f"--target exports --seed {seed - 1}", data)
+
+
 def main() -> int:
-    """Fuzz importers and tools, half of the time each; what came of it."""
+    """Fuzz the targets, each for its share of the time; 1 where a fault was found, or memory was not given back."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=0, help="where the row of seeds begins")
-    parser.add_argument("--target", choices=("imports", "tools", "all"), default="all")
+    parser.add_argument("--target", choices=(*SHARES, "all"), default="all")
     parser.add_argument("--format", default="", help="of the importers, only this one")
     parser.add_argument("--faults", type=Path, default=Path(), help="folder for what made a fault (default: here)")
     args = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    share = args.seconds / (2 if args.target == "all" else 1)
     account = Account(args.faults)
-    if args.target != "tools":
-        anyio.run(imports, account, share, args.seed, args.format)
-    if args.target != "imports":
-        with TemporaryDirectory() as folder:
-            anyio.run(calls, account, share, args.seed, Path(folder))
+    with TemporaryDirectory() as folder:
+        given: dict[str, tuple[Any, ...]] = {
+            "imports": (args.format,),
+            "tools": (Path(folder),),
+            "exports": (Path(folder),),
+        }
+        for name, share in SHARES.items():
+            if args.target in (name, "all"):
+                seconds = args.seconds * (share if args.target == "all" else 1)
+                anyio.run(TARGETS[name], account, seconds, args.seed, *given.get(name, ()))
     faulthandler.cancel_dump_traceback_later()
     sys.stdout.write(f"{dict(account.outcomes)}\n")
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
-    sys.stdout.write(f"memory: {grown} MB more than at the start\n")
+    sys.stdout.write(f"memory: {grown} MB more than at the start; faults: {len(account.faults)} kinds\n")
     return int(grown > GROWTH_MB or bool(account.faults))
+
+
+TARGETS: dict[str, Callable[..., Awaitable[None]]] = {
+    "imports": imports,
+    "tools": calls,
+    "rules": rules,
+    "exports": exports,
+}
+SHARES = {"imports": 0.5, "tools": 0.3, "rules": 0.1, "exports": 0.1}
+"""Of the time, where everything is tried."""
 
 
 if __name__ == "__main__":

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.fuzz import importing, tools
+from tests.fuzz import importing, raw, tools, validating
 from tests.fuzz.mutations import mutant
+from tests.fuzz.reading import check_reading
 from tests.fuzz.samples import samples
 from tests.fuzz.shapes import misshapen
 
 POOL = [data for of_one in samples().values() for data in of_one]
-few = settings(max_examples=12, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=5, suppress_health_check=list(HealthCheck))
 randoms = st.randoms(use_true_random=False)
 
 
@@ -34,6 +35,7 @@ async def test_a_sample_is_imported_and_sound(name: str):
 @given(chance=randoms, told=st.booleans())
 def test_a_mutant_is_refused_clearly_or_stored_once_and_valid(name: str, chance: Random, told: bool):
     data = mutant(chance, samples()[name][0], POOL)
+    check_reading(data)
 
     async def check() -> None:
         async with importing.opened() as service:
@@ -42,7 +44,7 @@ def test_a_mutant_is_refused_clearly_or_stored_once_and_valid(name: str, chance:
     anyio.run(check)
 
 
-@settings(few, max_examples=10)
+@settings(few, max_examples=6)
 @given(chance=randoms)
 def test_any_row_of_tool_calls_is_answered_or_refused_by_a_code(
     chance: Random, tmp_path_factory: pytest.TempPathFactory
@@ -59,4 +61,20 @@ def test_any_row_of_tool_calls_is_answered_or_refused_by_a_code(
 def test_the_check_of_shapes_finds_what_no_provider_takes():
     call = {"type": "tool_use", "id": 5, "name": "x", "input": None}
     found = misshapen([{"role": "user", "content": [call, "text", {"type": None}]}, {"role": "tool", "content": 5}])
-    assert len(found) == 6
+    assert len(found) == 7
+
+
+@settings(few, max_examples=40)
+@given(chance=randoms)
+def test_any_list_is_checked_and_repaired_by_the_rules_of_every_provider(chance: Random):
+    validating.check_validation(validating.mutant(chance))
+
+
+@settings(few, max_examples=8)
+@given(chance=randoms)
+def test_a_changed_export_is_refused_or_taken_whole(chance: Random, tmp_path_factory: pytest.TempPathFactory):
+    raw.check_raw(raw.mutant(chance), tmp_path_factory.getbasetemp())
+
+
+def test_an_export_is_taken_as_it_was_written(tmp_path: Path):
+    assert raw.check_raw(b"".join(raw.lines()), tmp_path) == ""

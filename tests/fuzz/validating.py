@@ -10,12 +10,23 @@ from mcp_compact.errors import CallerError
 from mcp_compact.service.validating import listed, validation
 from mcp_compact.transcripts.validity.providers import PROVIDERS
 from tests.fuzz.mutations import mutated_value
+from tests.fuzz.samples import TURNS, anthropic, openai
+from tests.server.talk import conversation
+from tests.transcripts.foreign import gemini, responses
 
 
-def check_validation(chance: Random, messages: Any, others: list[Any]) -> None:
-    """A mutant of a list of messages, by the rules of each provider. Raises AssertionError, or what a defect raises."""
+def mutant(chance: Random) -> Any:
+    """A list of messages of some provider with up to four changes."""
+    lists = [json.loads(openai()), json.loads(anthropic())["messages"], conversation(1)]
+    lists += [json.loads(write(TURNS)) for write in (responses, gemini)]
+    messages = chance.choice(lists)
     for _ in range(chance.randint(0, 4)):
-        messages = mutated_value(chance, messages, others)
+        messages = mutated_value(chance, messages, lists)
+    return messages
+
+
+def check_validation(messages: Any) -> None:
+    """By the rules of each provider. Raises AssertionError for what must not be, or what a defect raises."""
     try:
         items = listed(messages)
     except CallerError:
