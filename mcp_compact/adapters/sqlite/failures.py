@@ -13,7 +13,7 @@ _PRIMARY = 0xFF
 _BY_RESULT = {
     sqlite3.SQLITE_BUSY: (
         "store_locked",
-        "Another process kept the store locked for too long: it was waited for.",
+        "Another process kept the store locked for longer than a call waits.",
         "Nothing was stored; call again. If it stays so, look for a process that hangs.",
     ),
     sqlite3.SQLITE_FULL: ("disk_full", "The disk is full.", "Nothing was stored; free some space and call again."),
