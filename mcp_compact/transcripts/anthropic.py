@@ -22,7 +22,6 @@ from mcp_compact.transcripts.lines import Json, Line, Problem, excerpt, parse_li
 from mcp_compact.transcripts.objects import (
     FirstLine,
     begins_value,
-    cleaned,
     document,
     objects_of,
     several_conversations,
@@ -106,7 +105,8 @@ class AnthropicReader:
         value: Any = looked.value if looked is not None else None
         if value is not None and rest:
             raise several_conversations()
-        value = document([first, *rest]) if value is None else cleaned(value, [first])
+        if value is None:
+            value = document([first, *rest])
         beside: Json = {}
         if isinstance(value, dict):
             beside = {key: item for key, item in value.items() if key not in _TAKEN}

@@ -51,10 +51,10 @@ def begins_value(line: Line) -> bool:
 
 
 def document(lines: list[Line]) -> Any:  # noqa: ANN401 - any JSON value
-    """The one value over all lines, clean. Raises CallerError `not_json`."""
+    """The one value over all lines, as it is. Raises CallerError `not_json`."""
     data = b"\n".join([line.data for line in lines]) if len(lines) > 1 else lines[0].data
     try:
-        value = _quick(data) if len(data) > QUICK_AFTER_BYTES else loads(data.decode())
+        return _quick(data) if len(data) > QUICK_AFTER_BYTES else loads(data.decode())
     except (ValueError, RecursionError) as error:
         at = lines[0].number - 1 + getattr(error, "lineno", 1)
         raise CallerError(
@@ -62,7 +62,6 @@ def document(lines: list[Line]) -> Any:  # noqa: ANN401 - any JSON value
             f"The file is not valid JSON (near line {at}).",
             "Check that it is complete: it may have been cut while it was written.",
         ) from None
-    return cleaned(value, lines)
 
 
 def _quick(data: bytes) -> Any:  # noqa: ANN401 - any JSON value

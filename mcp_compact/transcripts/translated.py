@@ -155,7 +155,8 @@ class TranslatedReader:
         value = (looked if looked is not None and looked.line is first else FirstLine(first)).value
         if value is None:
             if begins_value(first):
-                yield from self._read_value(document([first, *rest]))
+                lines = [first, *rest]
+                yield from self._read_value(cleaned(document(lines), lines))
             else:
                 yield from self._read_lines(chain([first], rest))
         else:

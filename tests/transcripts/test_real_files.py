@@ -79,8 +79,8 @@ def test_its_live_context_is_valid_before_and_after_a_compaction(files: list[Pat
 def test_it_is_imported_once_compacted_in_the_archive_and_stays_valid(files: list[Path], tmp_path: Path):
     async def work(file: Path) -> None:
         async with open_service(load_settings({"MCP_COMPACT_DB": str(tmp_path / f"{file.stem}.db")})) as service:
-            first = await of_file(service, file, "", "", None)
-            again = await of_file(service, file, "", "", None)
+            first = (await of_file(service, file, "", "", None)).results
+            again = (await of_file(service, file, "", "", None)).results
             assert all(result.stored for result in first)
             assert [(result.stored, result.conflicts) for result in again] == [(0, 0)] * len(first)
             session = first[0].session_id
