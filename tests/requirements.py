@@ -17,6 +17,10 @@ LOSS = "not yet: loss audit"
 SAMPLING = "server/test_sampling.py"
 SEARCH = "adapters/sqlite/operations/test_search.py"
 
+RESCUING = "adapters/sqlite/operations/test_rescuing.py"
+BACKUPS = "adapters/sqlite/operations/test_backups.py"
+DISKS = "adapters/sqlite/test_disks.py"
+
 EVENTS = "hooking/test_events.py"
 FAULTS = "hooking/test_faults.py"
 
@@ -181,6 +185,11 @@ RULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "R12.3": ("one suite of tests over every store", ("adapters/sqlite/test_store.py::test_every_method_of_the_port_works_in_memory",)),
     "R12.4": ("everything ever stored can be searched", ("adapters/sqlite/operations/test_search.py::test_everything_that_can_be_read_is_found",)),
     "R12.5": ("searches stay fast in very large archives", (f"{SEARCH}::test_what_a_search_costs_does_not_grow_with_the_archive", f"{SEARCH}::test_a_search_that_ran_out_of_time_says_so_and_can_go_on")),
+    "R12.6": ("damage is found, named, and no message that is whole is lost to it", (f"{RESCUING}::test_a_damaged_message_is_named_and_the_others_can_be_read", f"{RESCUING}::test_a_deep_look_finds_what_does_not_fit", "cli/test_keeping.py::test_a_damaged_file_is_said_by_each_face")),
+    "R12.7": ("what can be read of a damaged file is rescued into a new one", (f"{RESCUING}::test_a_damaged_page_costs_no_more_than_what_stood_on_it", f"{RESCUING}::test_whatever_is_damaged_what_is_saved_is_what_was_said", f"{RESCUING}::test_what_was_removed_does_not_come_back")),
+    "R12.8": ("a backup is made while others write, and put back without loss", (f"{BACKUPS}::test_a_backup_of_an_archive_in_use_holds_what_was_acknowledged", f"{BACKUPS}::test_what_a_restored_archive_was_before_is_kept", f"{BACKUPS}::test_an_archive_that_another_process_has_open_is_left_alone")),
+    "R12.9": ("whole sessions go into another archive byte for byte", ("adapters/sqlite/operations/test_raw.py::test_an_export_of_the_import_is_the_export", "adapters/sqlite/operations/test_raw.py::test_life_goes_on_there_as_it_would_have_here")),
+    "R12.10": ("a full, read-only or shared disk and a clock that jumps lose nothing", (f"{DISKS}::test_a_full_disk_refuses_what_does_not_fit_and_nothing_else", f"{DISKS}::test_on_a_read_only_disk_reading_works_and_writing_says_why_not", f"{DISKS}::test_an_archive_that_comes_to_a_shared_folder_leaves_its_wal", f"{DISKS}::test_where_it_is_asked_for_every_connection_waits_for_the_disk", "service/test_clock_jumps.py::test_messages_keep_their_order_and_a_compaction_can_be_undone")),
     # ---- server
     "R13.1": ("both protocol eras over stdio", (f"{STDIO}::test_a_client_that_opens_with_discover_is_served_without_a_handshake", "server/test_stdio_streams.py::test_every_handshake_version_is_served_and_an_unknown_one_gets_the_latest")),
     "R13.2": ("HTTP on loopback, checked hosts, tokens", (HOSTS, f"{NETWORK}::test_nobody_listens_beyond_this_machine_without_a_token", f"{TENANTS}::test_without_a_good_token_nothing_is_answered", f"{TENANTS}::test_another_tenants_session_is_unknown_to_every_tool")),
