@@ -62,7 +62,7 @@ def _without_mark(block: Any) -> list[Json]:  # noqa: ANN401 - a block
 
 
 def _role(message: Json, _: Finding) -> Json:
-    if message.get("role") in OTHER_NAMES:
+    if str(message.get("role")) in OTHER_NAMES:
         return {**message, "role": OTHER_NAMES[message["role"]]}
     content = message["content"]
     told = _text(f"[Message of the role {str(message.get('role'))[:40]!r}]")
