@@ -185,13 +185,12 @@ class ClaudeCodeReader:
 
     def _note(self, record: Record, parent: MessageUuid | None, line: int) -> None:
         report, agent_id, uuid = self._report, record.agent_id, record.uuid
-        report.records += 1
         type_ = record.raw.get("type")
-        report.types[type_ if isinstance(type_, str) else record.type] += 1
+        report.count(type_ if isinstance(type_, str) else record.type)
         if agent_id is not None:
             report.sub_agents[agent_id] += 1
         if record.type not in KNOWN_TYPES:
-            report.unknown_types[record.type] += 1
+            report.note_unknown(record.type, line)
         seen = self._seen[agent_id]
         if parent is not None and parent not in seen and not self._is_elsewhere(parent):
             report.warn("missing_parent", line, uuid, parent)
