@@ -19,6 +19,8 @@ from mcp_compact.compaction.extract_tasks import DONE
 from mcp_compact.compaction.findings import found
 from mcp_compact.compaction.fitting import fit
 from mcp_compact.compaction.rules import Rule
+from mcp_compact.compaction.short_results import HEADING as SHORT_RESULTS
+from mcp_compact.compaction.short_results import not_told, used_short_results
 from mcp_compact.messages.blocks import TextBlock, ToolResultBlock, ToolUseBlock
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.masking import masked
@@ -38,6 +40,7 @@ FILES_PUT_BACK, LARGEST_PUT_BACK_CHARS = 5, 20_000
 RULES_SHARE = 0.5
 """Of the limit, for rules with where they were said."""
 OPEN_WORK_SHARE = 0.15
+SHORT_RESULTS_SHARE = 0.1
 RECENT_SHARE, LEAST_RECENT, MOST_RECENT = 0.3, 8_000, 60_000
 """Of the tokens that are compacted: what is looked at whole beside a memory that covers it already."""
 MANY_RULES = 12
@@ -114,11 +117,18 @@ def injection_facts(
     own = replace(material, records=tuple(_without_restored(material.records, restored)))
     if native_summary:
         own = replace(own, kept=(*own.kept, *_told(native_summary)))
-    told = requests([*user_words_of(own.previous), *(w for r in own.records if (w := users_words(r)))])
+    asked = requests([*user_words_of(own.previous), *(w for r in own.records if (w := users_words(r)))])
     ruled = _said_among(bare.rules)
     room = limit_chars - len(injection_text(bare, limit_chars)) - len(MAY_LACK) - len(SAID) - len(OPEN_WORK)
-    double = sum(len(text) - len(_without_rules(text, ruled)) for text in within(told, room, room, _chars))
-    made = extract(own, max(0, room + double), None, _chars)
+    double = sum(len(text) - len(_without_rules(text, ruled)) for text in within(asked, room, room, _chars))
+    # Before the summary is known they would take room from what is needed more.
+    short_room = int(limit_chars * SHORT_RESULTS_SHARE) if native_summary else 0
+    short = used_short_results(own.records, native_summary, short_room) if short_room else ()
+    reserved = sum(len(found.line) + 1 for found in short) + len(SHORT_RESULTS) * bool(short)
+    made = extract(own, max(0, room + double - reserved), None, _chars)
+    if short := not_told(short, made.render()):
+        told = Section(SHORT_RESULTS, "\n".join(found.line for found in short))
+        made = replace(made, sections=(*made.sections, told))
     tasks = tuple(line.removeprefix("- ") for line in made.body(TASK).splitlines() if line.startswith("- ["))
     return replace(bare, open_work=tasks, notes=_without_tasks(made, tasks))
 
@@ -190,7 +200,7 @@ def must_keep_lines(facts: InjectionFacts) -> tuple[str, ...]:
     lines: list[str] = []
     left = MUST_KEEP_CHARS
     for heading, texts in ((KEEP, [rule.text for rule in reversed(facts.rules)]), (KEEP_OPEN, still_open)):
-        own = _fitting((f"- {_safe(text)}" for text in texts), left - len(heading) - 1)
+        own = lines_that_fit((f"- {_safe(text)}" for text in texts), left - len(heading) - 1)
         if own:
             lines += [heading, *(reversed(own) if heading == KEEP else own)]
             left -= sum(len(line) + 1 for line in (heading, *own))
@@ -206,7 +216,7 @@ def _safe(text: str) -> str:
     return _TAG.sub(OPEN_TAG, masked(" ".join(text.split())))
 
 
-def _fitting(lines: Iterable[str], limit_chars: int) -> list[str]:
+def lines_that_fit(lines: Iterable[str], limit_chars: int) -> list[str]:
     """The lines that fit, in their order; one that is too long is left out, not cut."""
     taken: list[str] = []
     for line in lines:
@@ -221,7 +231,7 @@ def _rules_part(rules: Sequence[Rule], limit_chars: int) -> str:
     with_uuid = len(rules) <= MANY_RULES
     more = MORE_RULES.format(n=len(rules))
     lines = [f"- {_safe(rule.text)}{_where(rule, with_uuid=with_uuid)}" for rule in reversed(rules)]
-    own = _fitting(lines, limit_chars - len(RULES) - 1 - len(more))
+    own = lines_that_fit(lines, limit_chars - len(RULES) - 1 - len(more))
     if not own:
         return ""
     left_out = len(rules) - len(own)
@@ -236,7 +246,7 @@ def _where(rule: Rule, *, with_uuid: bool) -> str:
 
 
 def _open_part(open_work: Sequence[str], limit_chars: int) -> str:
-    own = _fitting((f"- {_safe(line)}" for line in open_work), limit_chars - len(OPEN_WORK) - 1)
+    own = lines_that_fit((f"- {_safe(line)}" for line in open_work), limit_chars - len(OPEN_WORK) - 1)
     return "\n".join([OPEN_WORK, *own]) if own else ""
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from anyio import to_thread
 
 from mcp_compact.compaction.extract import Material
-from mcp_compact.compaction.injection import InjectionFacts, injection_facts
+from mcp_compact.compaction.injection import InjectionFacts, injection_facts, lines_that_fit
 from mcp_compact.compaction.restore import INSTRUCTION
 from mcp_compact.compaction.rules import DROPPED, Rule, rules_of, with_choices
 from mcp_compact.compaction.session_memory import summaries_of
@@ -129,7 +129,7 @@ def _made(
         bare,
         title=_line(bare.title),
         rules=rules,
-        requests=tuple(reversed(_fitting(reversed(asked), REQUESTS_CHARS))),
+        requests=tuple(reversed(lines_that_fit(reversed(asked), REQUESTS_CHARS))),
         open_work=tuple(_line(line) for line in facts.open_work),
         state=_lines(notes.body(STATE)) if notes else "",
         changed=tuple(_line(path) for path in files[0]),
@@ -211,21 +211,11 @@ def _search(session_id: str) -> list[str]:
 
 def _section(heading: str, lines: Iterable[str], limit_chars: int) -> str:
     whole = list(lines)
-    own = _fitting(whole, limit_chars - len(heading) - 40)
+    own = lines_that_fit(whole, limit_chars - len(heading) - 40)
     if not own:
         return ""
     left_out = len(whole) - len(own)
     return "\n".join([f"## {heading}", *own, *([f"({left_out} more lines did not fit)"] if left_out else [])])
-
-
-def _fitting(lines: Iterable[str], limit_chars: int) -> list[str]:
-    """Lines from the first on while they fit; one that is too long is left out, not cut."""
-    taken: list[str] = []
-    for line in lines:
-        if len(line) + 1 <= limit_chars:
-            taken.append(line)
-            limit_chars -= len(line) + 1
-    return taken
 
 
 def _line(text: str) -> str:

@@ -23,10 +23,22 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from mcp_compact.compaction.injection import REFINED_CHARS, injection_facts, injection_text, refinement_facts
+from mcp_compact.compaction.extract import Material
+from mcp_compact.compaction.injection import (
+    REFINED_CHARS,
+    files_put_back,
+    injection_facts,
+    injection_text,
+    recent_tokens,
+    refinement_facts,
+)
+from mcp_compact.compaction.notes import updated_memory
+from mcp_compact.compaction.policy import MemoryPolicy
 from mcp_compact.compaction.rules import rules_of
 from mcp_compact.messages.message import Record
+from mcp_compact.messages.weights import Weight, estimate_all, family_of
 from mcp_compact.service.compactions import NativeCompaction, native_compactions
+from mcp_compact.service.prepare import prepare
 from mcp_compact.transcripts.claude_code import ClaudeCodeReader
 from mcp_compact.transcripts.lines import read_lines
 
@@ -63,10 +75,26 @@ def records_of(path: Path) -> list[Record]:
 
 def texts_for(compaction: NativeCompaction, session_id: str) -> tuple[str, str]:
     """What the hook gives right after the compaction, and what it adds once it has seen the summary."""
-    rules, material = rules_of(compaction.session), compaction.material
-    first = injection_text(injection_facts(rules, material, session_id=session_id))
+    rules, material = rules_of(compaction.session), material_of(compaction)
+    put_back = files_put_back(compaction.material.records)
+    first = injection_text(injection_facts(rules, material, session_id=session_id, restored=put_back))
     left_out = refinement_facts(rules, material, session_id, compaction.summary, first)
     return first, injection_text(left_out, REFINED_CHARS)
+
+
+def material_of(compaction: NativeCompaction) -> Material:
+    """As the hook has it: the memory of everything, and the newest part whole."""
+    everything, limits = compaction.material, MemoryPolicy()
+    family = family_of("claude-sonnet-4-5")
+    units, section = family.units(limits.total_tokens), family.units(limits.section_tokens)
+    memory = updated_memory(None, everything, units, section, estimate_all)
+    sizes = [item.weight.units for item in prepare(everything.records, None, with_content_hash=False)]
+    left = family.units(recent_tokens(family.tokens(Weight(sum(sizes)))))
+    at = len(sizes)
+    while at and left > 0:
+        at -= 1
+        left -= sizes[at]
+    return Material(everything.records[at:], previous=memory)
 
 
 def rows_of(recall: ModuleType, path: Path, background: Any) -> list[dict[str, Any]]:
