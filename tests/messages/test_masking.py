@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_compact.messages import masking
 from mcp_compact.messages.masking import MASK, masked
 
 # Made up; parts are joined here so that no scanner of repositories takes them for real.
@@ -93,3 +94,13 @@ def test_text_without_a_trace_of_a_secret_is_the_same_object():
 )
 def test_hostile_text_takes_time_in_proportion_to_its_length(hostile):
     masked(hostile * (200_000 // len(hostile)))
+
+
+@given(st.from_regex(masking._PROVIDER, fullmatch=True))
+def test_a_look_for_beginnings_overlooks_no_key(key):
+    assert any(beginning in key for beginning in masking._BEGINNINGS) or masking._DISCORD.search(key)
+
+
+@given(st.one_of(st.from_regex(masking._ASSIGNED, fullmatch=True), st.from_regex(masking._SPOKEN, fullmatch=True)))
+def test_a_look_for_what_tells_of_a_password_overlooks_none(said):
+    assert masking._TOLD.search(said.casefold())
