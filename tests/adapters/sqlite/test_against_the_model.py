@@ -1,12 +1,13 @@
 """The archive is kept step by step; after every step it equals the pure model over everything stored.
 
 What happens inside of a session stands in `archive_machine`; here is what happens to it as a whole: imports of a file
-that grows, pins and memories, processes that are killed, and sessions that are deleted or forgotten.
+that grows, pins and memories, processes that are killed, and sessions that are deleted or forgotten. For longer: `MODEL_EXAMPLES=1000`.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
@@ -30,6 +31,7 @@ from tests.adapters.sqlite.model import Model
 from tests.faults.index_check import index_problems
 
 KINDS = ("instruction", "plan", "todos")
+EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "25"))
 
 
 def import_file(conn: sqlite3.Connection, path: Path, now: int) -> list[Record]:
@@ -260,5 +262,5 @@ class WholeArchive(Archive):
 
 TestArchive = WholeArchive.TestCase
 TestArchive.settings = settings(
-    max_examples=25, stateful_step_count=20, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate)
+    max_examples=EXAMPLES, stateful_step_count=20, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate)
 )
