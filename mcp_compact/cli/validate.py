@@ -54,8 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise CallerError("nothing_to_write", "Only a repaired list is written to a file.", "Add --repair.")
     name = "stdin" if arguments.file == STDIN else arguments.file
     try:
-        given = _given(_data(arguments.file))
-        provider = arguments.provider or provider_told(given.messages)
+        data = _data(arguments.file)
+        given = _given(data)
+        provider = arguments.provider or provider_told(given.messages, data)
         done = validation(provider, given.messages, repair=arguments.repair)
     except CallerError as error:
         raise about_file(error, name) from error

@@ -1,7 +1,8 @@
 """Pages of messages: each below a size, together the whole, in order, every message once.
 
 A block that is larger than a page is split into parts: the message stands once a part, with
-`part` = {block, part, parts}; the parts of a block, joined as text, are the block again.
+`part` = {block, part, parts}; the parts of a block, joined as text, are the block again. Block -1 is the message
+itself, where it keeps what it says elsewhere than in `content`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ LEAST_CHARS = 16
 """So many characters fit into the least room, whatever they are."""
 MOST_LEVELS = 120
 """A block that is nested deeper comes as text: a whole answer may hold 128 levels, since writers of JSON give up."""
+WHOLE = -1
+"""Stands for the number of a block where the parts are those of the message itself."""
 _JSON_PART: Mapping[str, str] = {"type": "json_part", "data": ""}
 _LARGEST = 10**6
 """Stands for numbers of parts that are not known yet."""
@@ -80,6 +83,12 @@ def joined(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         if part is None:
             out.append(dict(item))
             continue
+        if part["block"] == WHOLE:
+            texts.append(item["content"][0]["data"])
+            if part["part"] == part["parts"]:
+                out.append(json.loads("".join(texts)))
+                texts = []
+            continue
         if part["block"] == 0 and part["part"] == 1:
             out.append({key: value for key, value in item.items() if key not in ("part", "content")} | {"content": []})
         if part["parts"] == 1:
@@ -93,6 +102,9 @@ def joined(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _split(message: Mapping[str, Any], page_tokens: int) -> Iterator[Mapping[str, Any]]:
+    if not isinstance(message.get("content"), str | list):
+        yield from _cut(message, page_tokens)
+        return
     content = message.get("content")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) and content else list(content or ())
     if not blocks:
@@ -104,6 +116,14 @@ def _split(message: Mapping[str, Any], page_tokens: int) -> Iterator[Mapping[str
         chunks = [block] if is_whole else _chunks(block, room)
         for number, chunk in enumerate(chunks, 1):
             yield _part(frame, chunk, index, number, len(chunks))
+
+
+def _cut(message: Mapping[str, Any], page_tokens: int) -> Iterator[Mapping[str, Any]]:
+    """A message without content of its own (other formats have it elsewhere), as JSON text in parts."""
+    room = max(LEAST_ROOM_TOKENS, page_tokens - size_tokens(_part({}, _JSON_PART, WHOLE, _LARGEST, _LARGEST)))
+    chunks = _chunks(message, room)
+    for number, chunk in enumerate(chunks, 1):
+        yield _part({}, chunk, WHOLE, number, len(chunks))
 
 
 def _part(frame: Mapping[str, Any], chunk: object, block: int, part: int, parts: int) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from mcp_compact.transcripts.whole_answers import whole_turns
 LISTS = ("messages", "contents", "input")
 """Where a request holds its messages."""
 VALID, REPAIRED = "valid", "repaired"
-HEAD_BYTES = 1 << 20
+HEAD_BYTES, HEAD_MESSAGES = 1 << 20, 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +94,12 @@ def listed(value: Any) -> list[Any]:  # noqa: ANN401 - JSON
     return value
 
 
-def provider_told(messages: Sequence[Any]) -> str:
-    """The provider whose messages these look like. Raises CallerError `unknown_provider` for another format."""
-    head = canonical(clean(list(messages[:200])))[:HEAD_BYTES]
+def provider_told(messages: Sequence[Any], file: bytes = b"") -> str:
+    """The provider whose messages these look like, by the `file` that they come from where there is one.
+
+    Raises CallerError `unknown_provider` for another format.
+    """
+    head = (file or canonical(clean(list(messages[:HEAD_MESSAGES]))))[:HEAD_BYTES]
     name = sniff(head) or ANTHROPIC
     if name not in OUTS or not OUTS[name].provider:
         raise CallerError(

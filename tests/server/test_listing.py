@@ -39,6 +39,8 @@ FULL = [
     "apply_plan",
     "extract_session_memory",
     "audit_loss",
+    "validate_messages",
+    "export_session",
 ]
 PARAMETERS = {
     "append_messages": ["messages", "session_id", "model", "context_window", "overhead_tokens"],
@@ -182,7 +184,9 @@ async def test_only_the_full_profile_has_all_tools_and_one_that_destroys(setting
     assert {tool["name"] for tool in tools} == {*CORE, *FULL}
     hints = {tool["name"]: tool["annotations"] for tool in tools}
     assert [name for name, hint in hints.items() if hint["destructiveHint"]] == ["delete_session"]
-    assert [name for name in FULL if hints[name]["readOnlyHint"]] == ["list_sessions", "list_boundaries", "audit_loss"]
+    assert [name for name in FULL if hints[name]["readOnlyHint"]] == [
+        "list_sessions", "list_boundaries", "audit_loss", "validate_messages", "export_session",
+    ]  # fmt: skip
     assert [name for name in FULL if not hints[name]["idempotentHint"]] == ["create_session", "fork_session"]
     required = {tool["name"]: tool["inputSchema"].get("required", []) for tool in tools if tool["name"] in FULL}
     assert {name: names for name, names in required.items() if names} == {

@@ -168,3 +168,17 @@ def test_a_block_that_is_nested_too_deeply_for_an_answer_comes_as_text(levels: i
     kinds = [block["type"] for item in taken for block in item["content"]]
     assert kinds == (["text", "tool_use"] if levels < 120 else ["text", "json_part", "json_part"])
     assert all(unwritable({"messages": [item]}) == "" for item in taken)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "model", "parts": [{"text": "word " * 4_000}]},
+        {"type": "function_call_output", "call_id": "c1", "output": "line\n" * 4_000},
+        {"type": "user", "uuid": "u", "message": {"role": "user", "content": "word " * 4_000}},
+    ],
+)
+def test_messages_of_other_formats_are_cut_as_a_whole(message: dict[str, Any]) -> None:
+    pages = check([{"role": "user", "content": "a"}, message, {"role": "user", "content": "b"}])
+    assert len(pages) > 3
+    assert {item["part"]["block"] for taken in pages for item in taken if "part" in item} == {-1}

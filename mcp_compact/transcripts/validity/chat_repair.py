@@ -13,13 +13,22 @@ from mcp_compact.messages.blocks import (
     TextBlock,
     ToolResultBlock,
     ToolUseBlock,
-    parse_content,
 )
 from mcp_compact.messages.codec import canonical
-from mcp_compact.messages.ids import ToolUseId
 from mcp_compact.messages.valid import NO_RESULT, Turn
 from mcp_compact.transcripts.validity.chat_rules import ID_CHARS, MOST_CALLS, is_call
-from mcp_compact.transcripts.validity.repairing import Edit, Item, Mender, in_order, quoted, short_id, with_block
+from mcp_compact.transcripts.validity.repairing import (
+    OWN,
+    Edit,
+    Item,
+    Mender,
+    call_block,
+    in_order,
+    quoted,
+    result_block,
+    short_id,
+    with_block,
+)
 from mcp_compact.transcripts.validity.rules import Finding, Json
 
 NAME_CHARS = 64
@@ -141,14 +150,13 @@ class _Names:
         blocks: list[Block] = [OtherBlock("message", message)]
         for call in message.get("tool_calls") or () if role == "assistant" else ():
             name = self._name(call["id"], place)
-            blocks.append(ToolUseBlock(ToolUseId(name), "", None, server=False, raw=call))
+            blocks.append(call_block(name, (call.get("function") or call["custom"]).get("name"), call))
         return Turn("assistant" if role == "assistant" else "user", tuple(blocks))
 
     def _answer(self, message: Json) -> ToolResultBlock:
         own = str(message.get("tool_call_id"))
         name = self._current[own][1] if own in self._current else own
-        parts = parse_content(message.get("content"))
-        return ToolResultBlock(ToolUseId(name), parts, is_error=False, server=False, raw=message)
+        return result_block(name, message.get("content"), message)
 
     def _name(self, own: str, place: int) -> str:
         last = self._current.get(own)
@@ -165,13 +173,13 @@ class _Names:
         if turn.role != "assistant":
             out = [self._result(block) for block in results]
             return [*out, *({"role": "user", "content": text} for text in texts)]
-        calls = [dict(block.raw) for block in turn.blocks if isinstance(block, ToolUseBlock)]
+        calls = [dict(block.raw[OWN]) for block in turn.blocks if isinstance(block, ToolUseBlock)]
         made: Json = {**(message or {"role": "assistant", "content": None}), "tool_calls": calls}
         return [_with_text(made, "\n\n".join(texts)) if texts else made]
 
     def _result(self, block: ToolResultBlock) -> Json:
-        if block.raw.get("role") == "tool":
-            return dict(block.raw)
+        if OWN in block.raw:
+            return dict(block.raw[OWN])
         call = self._own.get(block.tool_use_id, block.tool_use_id)
         return {"role": "tool", "tool_call_id": call, "content": NO_RESULT}
 

@@ -11,15 +11,22 @@ from mcp_compact.messages.blocks import (
     OtherBlock,
     TextBlock,
     ToolResultBlock,
-    ToolUseBlock,
-    parse_content,
 )
-from mcp_compact.messages.ids import ToolUseId
 from mcp_compact.messages.valid import NO_RESULT, OPENING, Turn
 from mcp_compact.transcripts.gemini_out import api_name
 from mcp_compact.transcripts.pieces import as_text
 from mcp_compact.transcripts.validity.gemini_rules import call_of, is_model, response_of
-from mcp_compact.transcripts.validity.repairing import Edit, Item, Mender, in_order, quoted, with_block
+from mcp_compact.transcripts.validity.repairing import (
+    OWN,
+    Edit,
+    Item,
+    Mender,
+    call_block,
+    in_order,
+    quoted,
+    result_block,
+    with_block,
+)
 from mcp_compact.transcripts.validity.rules import Finding, Json
 
 UNNAMED = "function"
@@ -145,11 +152,10 @@ class _Names:
                 name = f"{place}-{at}"
                 self._waiting.append((name, asked.get("id"), asked.get("name")))
                 self._calls[name] = dict(asked)
-                blocks.append(ToolUseBlock(ToolUseId(name), str(asked.get("name")), None, server=False, raw=part))
+                blocks.append(call_block(name, asked.get("name"), part))
             elif given is not None:
                 call = self._call_of(given) or f"none-{place}-{at}"
-                parts = parse_content(as_text(given.get("response")))
-                blocks.append(ToolResultBlock(ToolUseId(call), parts, is_error=False, server=False, raw=part))
+                blocks.append(result_block(call, as_text(given.get("response")), part))
             else:
                 blocks.append(OtherBlock("part", part))
         return Turn("assistant" if is_model(content) else "user", tuple(blocks))
@@ -173,11 +179,11 @@ class _Names:
     def _part(self, block: Block) -> Any:  # noqa: ANN401 - a part
         if isinstance(block, TextBlock):
             return {"text": block.text}
-        if isinstance(block, ToolResultBlock) and response_of(block.raw) is None:
+        if isinstance(block, ToolResultBlock) and OWN not in block.raw:
             call = self._calls[block.tool_use_id]
             own = {"id": call["id"]} if call.get("id") is not None else {}
             return {"functionResponse": {**own, "name": call.get("name"), "response": {"error": NO_RESULT}}}
-        return block.raw
+        return block.raw.get(OWN, block.raw)
 
 
 EDITS: dict[str, Edit] = {

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
+from mcp_compact.messages.blocks import TextBlock, ToolResultBlock, ToolUseBlock, parse_content
 from mcp_compact.messages.codec import canonical
-from mcp_compact.messages.ids import MessageUuid
+from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.valid import Turn, valid_turns
 from mcp_compact.transcripts.validity.rules import LEFT, STRUCTURE, Change, Finding, Json, Rule, refused
 
@@ -153,6 +154,25 @@ def quoted(value: object) -> str:
 def short_id(name: str) -> str:
     """A short id that stands for one that a provider does not take: the same for the same."""
     return f"call_{blake2b(name.encode('utf-8', 'surrogatepass'), digest_size=12).hexdigest()}"
+
+
+OWN = "own"
+"""The key of a block of ours under which the provider's own part or message stands."""
+
+
+def call_block(name: str, tool: object, own: Any) -> ToolUseBlock:  # noqa: ANN401 - JSON
+    """A call of a tool in our form, by which it is put in order."""
+    called = tool if isinstance(tool, str) and tool else "a tool"
+    raw = {"type": "tool_use", "id": name, "name": called, "input": {}, OWN: own}
+    return ToolUseBlock(ToolUseId(name), called, {}, server=False, raw=raw)
+
+
+def result_block(name: str, said: object, own: Any) -> ToolResultBlock:  # noqa: ANN401 - JSON
+    """A result in our form."""
+    parts = parse_content(said)
+    content = "\n".join(part.text for part in parts if isinstance(part, TextBlock))
+    raw = {"type": "tool_result", "tool_use_id": name, "content": content, OWN: own}
+    return ToolResultBlock(ToolUseId(name), parts, is_error=False, server=False, raw=raw)
 
 
 def in_order(
