@@ -60,7 +60,7 @@ def test_bodies_are_not_read_either_where_nobody_would_be_asked() -> None:
 @pytest.mark.parametrize("leaving", range(200, 3_000, 200))
 def test_whoever_could_free_enough_is_asked(leaving: int) -> None:
     spoken = talk(leaving, 15_000)
-    done = outcome(spoken, "Done.", replace(WRITTEN_ONLY, min_gain_percent=-100))
+    done = outcome(spoken, "Summary.", replace(WRITTEN_ONLY, min_gain_percent=-100))
     if not isinstance(done, Finished):
         assert reasons(outcome(spoken))[0] == "nothing_to_compact"
     elif (done.plan.tokens_before - done.plan.tokens_after) * 100 >= 5 * done.plan.tokens_before:

@@ -216,6 +216,8 @@ PICTURE = ImageContent(type="image", data="aGk=", mime_type="image/png")
         (text("API Error: 500 overloaded"), "error_text"),
         (text("word " * 60_000), "too_large"),
         (CreateMessageResult(role="assistant", content=PICTURE, model="m"), "blank"),
+        (text("I'm sorry, but I can't summarize this conversation."), "refused"),
+        (text("<tool_use>\n<name>Read</name>\n<input>src/parser.py</input>\n</tool_use>"), "tool_call"),
     ],
 )
 async def test_a_bad_answer_is_refused_and_nothing_is_written(house: House, reply: Reply, reason: str) -> None:
