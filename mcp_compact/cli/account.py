@@ -45,11 +45,13 @@ def kept_lines(report: Any) -> list[str]:  # noqa: ANN401 (as above)
     lines = span_lines(report.spans)
     loss = report.loss
     if loss.instructions:
-        lines.append(
-            f"  {'instructions':<12}{loss.instructions_kept:>5} of {loss.instructions} standing instructions "
-            "of the user are in the new context"
-        )
+        lines.append(f"  {'your words':<12}{instructions_kept(loss.instructions_kept, loss.instructions)}")
     return lines
+
+
+def instructions_kept(kept: int, number: int) -> str:
+    """How many sentences were kept. They are more than `mcp-compact rules` lists, which judges which of them hold."""
+    return f"{kept:>5} of {number} sentences that may be instructions are in the new context, word for word"
 
 
 def span_lines(spans: Sequence[Span]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mcp_compact.cli.account import span_line, warning_lines
+from mcp_compact.cli.account import instructions_kept, span_line, warning_lines
 from mcp_compact.cli.picture import MEMORY, comparison, gauge
 from mcp_compact.cli.terminal import Terminal
 from mcp_compact.cli.text import count, cut, share, shown, shown_line, size, tokens, wrapped
@@ -139,8 +139,7 @@ def _cleared(number: int) -> list[str]:
 def _instructions(loss: Steps) -> list[str]:
     if not loss.get("instructions"):
         return []
-    kept = f"{loss.get('instructions_kept', 0)} of {loss['instructions']}"
-    return [f"  {kept} standing instructions of the user are in the new context"]
+    return [f"  {'your words':<12}{instructions_kept(loss.get('instructions_kept', 0), loss['instructions'])}"]
 
 
 def _back(steps: Steps, screen: Terminal) -> list[str]:

@@ -33,6 +33,27 @@ def readable_file(name: str) -> Path:
     return path.resolve()
 
 
+def is_folder(name: str) -> bool:
+    """Is a folder meant where a session is asked for? Of a bare name that may be an id as well, see `folder_error`."""
+    return bool(name) and (os.sep in name or name[0] in ".~") and Path(name).expanduser().is_dir()
+
+
+def folder_error(name: str) -> CallerError | None:
+    """What to say of a name that no session has, where it is a folder's; None where it is not."""
+    try:
+        found = bool(name) and Path(name).expanduser().is_dir()
+    except (OSError, RuntimeError, ValueError):
+        return None
+    if not found:
+        return None
+    return CallerError(
+        "is_folder",
+        f"{name!r} is a folder, and no session.",
+        "Name a session (`mcp-compact sessions` lists them) or one transcript file. Without a name it is the last "
+        "session of the folder that you are in.",
+    )
+
+
 def about_file(error: CallerError, name: str) -> CallerError:
     """The same error with the file's name before it, where it does not name it."""
     if name in error.message:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mcp_compact.cli.archive import here, named_session
 from mcp_compact.cli.client_folders import SUFFIX, claude_transcript, claude_transcripts, codex_transcript
-from mcp_compact.cli.files import about_file, readable_file
+from mcp_compact.cli.files import about_file, folder_error, is_folder, readable_file
 from mcp_compact.errors import CallerError
 from mcp_compact.service.deps import session_key
 from mcp_compact.service.service import Service
@@ -18,6 +18,8 @@ async def found_session(service: Service, name: str) -> str:
     A session of this folder that the archive does not know yet is found by its client's own file.
     Raises CallerError where nothing is meant, or several are.
     """
+    if is_folder(name) and (folder := folder_error(name)) is not None:
+        raise folder
     if _is_path(name):
         return await imported(service, readable_file(name))
     try:
@@ -27,7 +29,7 @@ async def found_session(service: Service, name: str) -> str:
         if not name and found:
             found = [max(found, key=lambda path: path.stat().st_mtime_ns)]
         if len(found) != 1:
-            raise
+            raise (folder_error(name) or error) from None
         return await imported(service, found[0])
     row = await service.deps.row(session_key(service.namespace, session_id))
     own = (claude_transcript(row.cwd, session_id) or codex_transcript(session_id)) if row.owner == "client" else None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mcp_compact.cli.archive import ask, here, named_session, require_database
 from mcp_compact.cli.client_folders import SUFFIX, claude_projects, claude_transcripts
-from mcp_compact.cli.files import about_file, readable_file
+from mcp_compact.cli.files import about_file, folder_error, is_folder, readable_file
 from mcp_compact.compaction.rules import DROPPED
 from mcp_compact.config import Settings, load_settings
 from mcp_compact.errors import CallerError
@@ -46,11 +46,16 @@ def find_session(name: str, *, compacted: bool = False) -> NativeSession:
     """
     settings = load_settings()
     path = _transcript(name, compacted=compacted)
-    found = _read(path, settings) if path is not None else _from_archive(name)
+    try:
+        found = _read(path, settings) if path is not None else _from_archive(name)
+    except CallerError as error:
+        raise (folder_error(name) if path is None else None) or error from None
     return _with_choices(found, settings)
 
 
 def _transcript(name: str, *, compacted: bool) -> Path | None:
+    if is_folder(name) and (folder := folder_error(name)) is not None:
+        raise folder
     if name and (name.endswith(SUFFIX) or Path(name).expanduser().is_file()):
         return readable_file(name)
     found = claude_transcripts(Path(here()), name)

@@ -62,7 +62,11 @@ def rules_lines(session: NativeSession, rules: Sequence[tuple[Rule, bool]], scre
     """The list to be read: number, turn, words; then how to change it."""
     lines = [screen.bold(f"Rules of session {shown_line(session.session_id)}"), ""]
     if not rules:
-        return [*lines, "  none: nothing that was said reads as a rule, a correction or a permission that still holds"]
+        return [
+            *lines,
+            "  none: nothing that was said reads as a rule, a correction or a permission that still holds.",
+            "  A sentence that only may be an instruction is none of them; a compaction keeps it all the same.",
+        ]
     for number, (rule, is_dropped) in enumerate(rules, 1):
         turn = f"turn {rule.turn}" if rule.turn else ""
         first, *more = wrapped(shown_line(masked(rule.text)), screen.columns - 18)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from mcp_compact.cli.output import print_json
 from mcp_compact.cli.picture import gauge, single
 from mcp_compact.cli.terminal import Terminal, terminal
 from mcp_compact.cli.text import age, count, cut, share, shown, shown_line, size, table, tokens
+from mcp_compact.config import load_settings
 from mcp_compact.messages.codec import parse_time
 from mcp_compact.service.results import Picture, SearchHit, SearchResult, SessionLine, Status
 from mcp_compact.service.searching import BEST, NEWEST, Narrowed
@@ -99,8 +101,11 @@ def sessions(arguments: argparse.Namespace) -> int:
 
     lines, now_ms = ask(work)
     if arguments.json:
-        print_json({"cwd": None if arguments.all else here(), "sessions": lines})
+        warnings = load_settings().warnings
+        print_json({"cwd": None if arguments.all else here(), "sessions": lines, "warnings": warnings})
         return 0
+    for text in load_settings().warnings:
+        print(f"note: {cut(shown(text), 150)}", file=sys.stderr)
     if not lines:
         print("There is no session yet." if arguments.all else "No session of this folder; --all lists every folder's.")
         return 0

@@ -80,6 +80,9 @@ def test_sessions_lists_this_folders_or_all(command, imported, tmp_path, monkeyp
     assert "project: " in command("sessions", "--all").out
     assert command("sessions", "--json").json["sessions"] == []
     assert command("sessions", "--all", "--json").json["sessions"][0]["session_id"] == SESSION
+    monkeypatch.setenv("MCP_COMPACT_CONTEXT_WINDOW", "many")
+    assert "note: MCP_COMPACT_CONTEXT_WINDOW" in command("sessions", "--all").err
+    assert len(command("sessions", "--all", "--json").json["warnings"]) == 1
 
 
 def test_search_finds_what_was_said_and_takes_it_literally(command, imported):

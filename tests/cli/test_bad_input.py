@@ -161,3 +161,15 @@ def test_an_address_without_a_network_transport_is_refused_instead_of_waiting_on
     ended = command("serve", *words)
     assert ended.code == 2
     assert "--transport http" in ended.err
+
+
+@pytest.mark.parametrize("verb", ["resume", "handoff", "rules", "report"])
+@pytest.mark.parametrize("name", [".", "folder", "./folder"])
+def test_a_folder_in_place_of_a_session_is_said(command, tmp_path, monkeypatch, verb, name):
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    done = command(verb, name)
+    assert done.code == 2
+    assert f"{name!r} is a folder, and no session." in done.err
+    assert "mcp-compact sessions" in done.err

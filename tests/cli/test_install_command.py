@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
@@ -33,8 +34,20 @@ def test_a_client_without_our_slash_commands_is_not_told_of_them(tmp_path, progr
     assert "Start a new session of the client.\n" in done.out
     assert "/mcp-compact status" not in done.out
     assert (
-        "That would change 1 file. Nothing was changed." in program("uninstall", "opencode", "--dry-run", env=env).out
+        "That would change 2 files. Nothing was changed." in program("uninstall", "opencode", "--dry-run", env=env).out
     )
+
+
+@pytest.mark.process
+def test_what_an_environment_holds_is_not_shown(tmp_path, program):
+    path = tmp_path / ".gemini" / "settings.json"
+    path.parent.mkdir()
+    mine = {"command": "mine", "env": {"TOKEN": "correct horse"}, "headers": {"x": "battery staple"}}
+    path.write_text(json.dumps({"mcpServers": {"mcp-compact": mine}}))
+    done = program("install", "gemini-cli", "--dry-run", env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+    assert '"env": {"TOKEN": "***"}, "headers": {"x": "***"}' in done.out
+    assert "correct horse" not in done.out
+    assert "battery staple" not in done.out
 
 
 def files(folder):
