@@ -24,6 +24,7 @@ DISKS = "adapters/sqlite/test_disks.py"
 EVENTS = "hooking/test_events.py"
 FAULTS = "hooking/test_faults.py"
 
+MIGRATIONS = "adapters/sqlite/test_migrations.py"
 MODEL = "adapters/sqlite/test_against_the_model.py::TestArchive"
 STORM = "faults/test_kill_storm.py::test_a_storm_of_kills_loses_nothing_that_was_acknowledged"
 CUTS = "service/test_cut_points.py::test_every_path_gives_a_valid_context_at_every_tenth_cut"
@@ -190,6 +191,9 @@ RULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "R12.8": ("a backup is made while others write, and put back without loss", (f"{BACKUPS}::test_a_backup_of_an_archive_in_use_holds_what_was_acknowledged", f"{BACKUPS}::test_what_a_restored_archive_was_before_is_kept", f"{BACKUPS}::test_an_archive_that_another_process_has_open_is_left_alone")),
     "R12.9": ("whole sessions go into another archive byte for byte", ("adapters/sqlite/operations/test_raw.py::test_an_export_of_the_import_is_the_export", "adapters/sqlite/operations/test_raw.py::test_life_goes_on_there_as_it_would_have_here")),
     "R12.10": ("a full, read-only or shared disk and a clock that jumps lose nothing", (f"{DISKS}::test_a_full_disk_refuses_what_does_not_fit_and_nothing_else", f"{DISKS}::test_on_a_read_only_disk_reading_works_and_writing_says_why_not", f"{DISKS}::test_an_archive_that_comes_to_a_shared_folder_leaves_its_wal", f"{DISKS}::test_where_it_is_asked_for_every_connection_waits_for_the_disk", "service/test_clock_jumps.py::test_messages_keep_their_order_and_a_compaction_can_be_undone")),
+    "R12.11": ("archives of every schema are brought up to date, by many at once and killed in the middle", (f"{MIGRATIONS}::test_everything_in_an_old_archive_is_there_and_sound", f"{MIGRATIONS}::test_several_processes_bring_an_old_archive_up_to_date_at_once", f"{MIGRATIONS}::test_a_migration_that_is_killed_before_any_of_its_statements_loses_nothing", f"{MIGRATIONS}::test_a_larger_archive_whose_migrations_are_killed_at_any_moment_is_whole")),
+    "R12.12": ("many processes wait for each other, and nobody in vain", ("faults/test_crowd.py::test_servers_hooks_and_the_command_line_wait_for_each_other_and_for_whoever_holds_the_lock", "faults/test_crowd.py::test_a_program_that_keeps_the_lock_but_for_moments_keeps_nobody_out_for_good")),
+    "R12.13": ("whatever is imported or called is refused by a code with nothing stored, or stored once and valid", ("fuzz/test_fuzz.py::test_a_mutant_is_refused_clearly_or_stored_once_and_valid", "fuzz/test_fuzz.py::test_any_row_of_tool_calls_is_answered_or_refused_by_a_code", "fuzz/test_fuzz.py::test_a_changed_export_is_refused_or_taken_whole")),
     # ---- server
     "R13.1": ("both protocol eras over stdio", (f"{STDIO}::test_a_client_that_opens_with_discover_is_served_without_a_handshake", "server/test_stdio_streams.py::test_every_handshake_version_is_served_and_an_unknown_one_gets_the_latest")),
     "R13.2": ("HTTP on loopback, checked hosts, tokens", (HOSTS, f"{NETWORK}::test_nobody_listens_beyond_this_machine_without_a_token", f"{TENANTS}::test_without_a_good_token_nothing_is_answered", f"{TENANTS}::test_another_tenants_session_is_unknown_to_every_tool")),
