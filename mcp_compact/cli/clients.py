@@ -1,4 +1,7 @@
-"""Which coding agents are here, and the one command that gives each of them this server."""
+"""Which coding agents are here, and the one command that gives each of them this server.
+
+How an entry of it looks is described in one place, `manifest_clients`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-NAME = "mcp-compact"
+from mcp_compact.cli.manifest_clients import client_named
+from mcp_compact.cli.manifest_server import Server
+from mcp_compact.cli.product import NAME
+
+MOST = "claude-desktop"
+"""Its form is that of most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +48,15 @@ def _install(client: str) -> Callable[[list[str]], str]:
     return lambda server: shlex.join([*server[:-1], "install", client])
 
 
-def _stdio(server: list[str]) -> dict[str, object]:
-    return {"command": server[0], "args": server[1:]}
+def _manifest(client: str) -> Callable[[list[str]], str]:
+    """For a client without hooks: the entry, merged into its own file."""
+    return lambda server: shlex.join([*server[:-1], "manifest", client, "--write"])
 
 
 def generic(server: list[str]) -> str:
-    """The entry that most clients understand."""
-    return json.dumps({"mcpServers": {NAME: _stdio(server)}})
-
-
-def _vs_code(server: list[str]) -> str:
-    return shlex.join(["code", "--add-mcp", json.dumps({"name": NAME, **_stdio(server)})])
+    """The entry that most clients understand, on one line."""
+    client = client_named(MOST)
+    return json.dumps(client.document(client.entry(Server(command=server[0], args=tuple(server[1:])))))
 
 
 CLIENTS = (
@@ -58,8 +64,9 @@ CLIENTS = (
     Client("Codex", ("codex",), (".codex",), _install("codex")),
     Client("Gemini CLI", ("gemini",), (".gemini",), _install("gemini-cli")),
     Client("opencode", ("opencode",), (".config/opencode",), _install("opencode")),
-    Client("Cursor", ("cursor",), (".cursor",), generic, "Put into ~/.cursor/mcp.json"),
-    Client("VS Code", ("code",), (".vscode", ".config/Code"), _vs_code),
+    Client("pi", ("pi",), (".pi",), _install("pi")),
+    Client("Cursor", ("cursor",), (".cursor",), _manifest("cursor")),
+    Client("VS Code", ("code",), (".vscode", ".config/Code"), _manifest("vscode")),
 )
 
 

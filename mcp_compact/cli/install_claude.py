@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from mcp_compact import __version__
-from mcp_compact.cli.clients import NAME
 from mcp_compact.cli.environment import value_of
 from mcp_compact.cli.install_entries import Entries, JsonEntry, OwnFile, Wanted
 from mcp_compact.cli.install_files import with_previous
 from mcp_compact.cli.install_json import value_at
 from mcp_compact.cli.install_program import Program, manifests
 from mcp_compact.cli.install_record import Record
+from mcp_compact.cli.product import NAME
 from mcp_compact.errors import CallerError
 
 CLIENT = "claude-code"

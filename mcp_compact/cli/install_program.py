@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mcp_compact.cli.clients import NAME
+from mcp_compact.cli.product import NAME
 from mcp_compact.errors import ServerError
 
 HOOK = "mcp_compact.hook"

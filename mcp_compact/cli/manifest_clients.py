@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from mcp_compact.cli.client_folders import codex_home, home
-from mcp_compact.cli.clients import NAME
 from mcp_compact.cli.environment import value_of
 from mcp_compact.cli.manifest_server import PROFILE, Server
+from mcp_compact.cli.product import NAME
 from mcp_compact.errors import CallerError
 
 Entry = dict[str, Any]

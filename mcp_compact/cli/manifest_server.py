@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mcp_compact import __version__
-from mcp_compact.cli.clients import NAME
 from mcp_compact.cli.install_program import Program
+from mcp_compact.cli.product import NAME
 
 DESCRIPTION = "Keeps an agent's conversation inside its context window and loses nothing for good."
 """At most 100 characters, as the MCP registry wants it."""

@@ -20,7 +20,7 @@ def only(*names):
 
 @pytest.mark.parametrize(
     ("program", "client"),
-    [("claude", "claude-code"), ("codex", "codex"), ("gemini", "gemini-cli"), ("opencode", "opencode")],
+    [("claude", "claude-code"), ("codex", "codex"), ("gemini", "gemini-cli"), ("opencode", "opencode"), ("pi", "pi")],
 )
 def test_a_client_that_we_install_into_gets_a_command_that_can_be_pasted(tmp_path, program, client):
     step = next_step(tmp_path, only(program))
@@ -34,7 +34,9 @@ def test_a_client_is_found_by_its_folder_alone(tmp_path):
     (tmp_path / ".cursor").mkdir()
     step = next_step(tmp_path, nothing)
     assert step.client == "Cursor"
-    assert json.loads(step.command)["mcpServers"]["mcp-compact"]["args"][-1] == "serve"
+    words = shlex.split(step.command)
+    assert words[-3:] == ["manifest", "cursor", "--write"]
+    assert build_parser().parse_args(words[-3:]).write
 
 
 def test_a_program_counts_more_than_a_folder_and_the_others_are_named(tmp_path):
