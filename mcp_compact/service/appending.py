@@ -124,10 +124,27 @@ def _records(items: Sequence[Mapping[str, Any]], deps: Deps) -> list[Record]:
         except (TypeError, ValueError, RecursionError) as error:
             raise CallerError("bad_messages", f"Message {at} is no JSON: {error}.", _EXAMPLE) from None
         record = reader.feed(raw, body, at)[0].record
-        if not isinstance(item.get("uuid"), str) or not item["uuid"]:
-            record = replace(record, uuid=MessageUuid(deps.clock.new_uuid()))
-        out.append(replace(record, agent_id=None))
+        named = isinstance(item.get("uuid"), str) and item["uuid"]
+        out.append(_named(record, record.uuid if named else MessageUuid(deps.clock.new_uuid())))
     return out
+
+
+def _named(record: Record, uuid: MessageUuid) -> Record:
+    """The record under a uuid, as the session's own. By place, which costs a third of `replace`."""
+    return Record(
+        uuid,
+        record.type,
+        record.body,
+        record.raw,
+        record.message,
+        record.parent_uuid,
+        record.is_root,
+        record.at_ms,
+        record.seq,
+        record.subtype,
+        record.is_meta,
+        record.is_summary,
+    )
 
 
 async def _repeated(deps: Deps, key: SessionKey, items: Sequence[Mapping[str, Any]], records: Sequence[Record]) -> int:

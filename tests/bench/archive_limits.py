@@ -83,9 +83,10 @@ def by_session(short: Measured, long: Measured) -> Iterator[Row]:
     for name, most in RAW.items():
         for one in (short, long):
             yield Row(name, f"its SQL, {one.messages:,} messages", *_pair(one, name, f"{name}, raw"), most)
-    name = "search, newest 20"
-    yield Row(name, f"its SQL, {long.messages:,} messages", *_pair(long, name, f"{name}, raw"), None)
-    yield Row(name, "its SQL, and the JSON of each body", *_pair(long, name, f"{name}, read"), 3.0)
+    reading: dict[str, float | None] = {"tail of 100, with bodies": None, "search, newest 20": 3.0}
+    for name, limit in reading.items():
+        yield Row(name, f"its SQL, {long.messages:,} messages", *_pair(long, name, f"{name}, raw"), None)
+        yield Row(name, "its SQL, and the JSON of each body", *_pair(long, name, f"{name}, read"), limit)
     rows = long.reads["get_context_status"]
     yield Row("get_context_status", "one row", float(rows), 1.0, 1.0, "rows")
     for name, limit in FLAT.items():

@@ -52,6 +52,11 @@ def _pool() -> tuple[str, ...]:
     return tuple("\n".join(lines[at : at + 8]) for at in range(0, len(lines) - 8, 8))
 
 
+def paragraph(number: int) -> str:
+    """Some lines of source text."""
+    return random.Random(-1 - number).choice(_pool())
+
+
 def dialogue(number: int, start: int) -> Iterator[Record]:
     """Messages `start` and following of a session without end, about 0.7 KB each."""
     pool = _pool()

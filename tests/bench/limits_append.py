@@ -14,7 +14,7 @@ from mcp_compact.adapters.tokenizers.ranks import load_encoding
 from mcp_compact.config import load_settings
 from mcp_compact.service.service import Service
 from mcp_compact.wiring import open_service
-from tests.bench.large_archive import dialogue
+from tests.bench.large_archive import dialogue, paragraph
 from tests.bench.measuring import Times, async_milliseconds, milliseconds
 from tests.bench.recorded_sql import plain
 
@@ -24,8 +24,27 @@ ONE = "read the parser and mend the offset of the line in src/module before the 
 
 
 def messages(number: int) -> list[dict[str, Any]]:
-    """Messages as a loop sends them: role and content."""
-    return [{"role": r.message.role, "content": r.message.content} for r in dialogue(number, 0) if r.message]
+    """Messages as a loop sends them, about 1 KB each: role and content; results are whole files."""
+    out: list[dict[str, Any]] = []
+    for at, record in enumerate(dialogue(number, 0)):
+        if record.message is not None:
+            out.append({"role": record.message.role, "content": _longer(record.message.content, 4 * at)})
+    return out
+
+
+def _longer(content: Any, at: int) -> Any:
+    """Results three times as long, the other texts twice."""
+    if isinstance(content, str):
+        return f"{content}\n{paragraph(at)}"
+    more = "\n".join(paragraph(at + number) for number in range(3))
+    return [
+        {**block, "content": f"{block['content']}\n{more}"}
+        if "tool_use_id" in block
+        else {**block, "text": f"{block['text']}\n{paragraph(at)}"}
+        if "text" in block
+        else block
+        for block in content
+    ]
 
 
 def texts_of(items: Sequence[dict[str, Any]]) -> list[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_compact.compaction.micro import MicroMode, MicroRequest
+from mcp_compact.compaction.snapshot import Reach
 from mcp_compact.config import load_settings
 from mcp_compact.ports.store import SessionKey
 from mcp_compact.service.jobs import CompactCall
@@ -116,6 +117,7 @@ class Measured:
         return {
             "get_context_status": lambda: self.service.status(SESSION),
             "tail of 100": self._tail,
+            "tail of 100, with bodies": self._bodies,
             "original by id": lambda: self.service.original(SESSION, middle),
             "search, newest 20": lambda: self.service.search("import", limit=20),
             "search, best 20": lambda: self.service.search(RARE, limit=20, narrowed=Narrowed(order=BEST)),
@@ -123,6 +125,14 @@ class Measured:
         }
 
     async def _tail(self) -> None:
+        """A snapshot of the newest 100, as a compaction reads them."""
+        row = await self.service.deps.row(KEY)
+        found = await self.service.deps.store.snapshot(KEY, Reach(0, 0, 0, row.last_seq - TAIL - 3))
+        assert found is not None
+        # Markers have numbers too, and no call is parted from its result.
+        assert TAIL - 5 <= len(found.tail) <= TAIL + 10
+
+    async def _bodies(self) -> None:
         row = await self.service.deps.row(KEY)
         found = await self.service.deps.store.records(
             KEY, after_seq=row.last_seq - TAIL, up_to_seq=row.last_seq, live_only=False
