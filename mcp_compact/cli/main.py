@@ -179,7 +179,7 @@ def _serve(commands: Subparsers[argparse.ArgumentParser]) -> None:
     parser.add_argument("--port", type=_port, metavar="N", help="and at which port (default: 8765)")
     parser.add_argument("--stateless", action="store_true", help="http: keep no MCP sessions between requests")
     parser.add_argument(
-        "--profile", choices=("agent", "core", "full"), default="core", help="which tools (default: core)"
+        "--profile", metavar="P", default="core", help="agent, core (default) or full; or names of tools, with commas"
     )
 
 

@@ -41,7 +41,7 @@ from mcp_compact.server.backend import Backend, Place, SamplingLimits, ServiceFa
 from mcp_compact.server.errors import argument_error, checked, tool_error
 from mcp_compact.server.follow import Follower
 from mcp_compact.server.roots import default_roots
-from mcp_compact.server.toolbox import built, check_profile, of_profile
+from mcp_compact.server.toolbox import built, check_profile, names_in, of_profile
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel.helper_types import ReadResourceContents
@@ -200,8 +200,8 @@ def build_server(
     """A server; nothing is opened before a client's first call, or before `answered` is set.
 
     `place` is where it runs (the working directory unless given), `factory` opens the service (the archive that
-    the settings name), `access` says who may call it over a network. Raises CallerError for a profile that there
-    is not.
+    the settings name), `access` says who may call it over a network. `profile` may be a list of
+    tools too. Raises CallerError for a profile that there is not.
     """
     check_profile(profile)
     known = settings or load_settings()
@@ -215,7 +215,7 @@ def build_server(
             open_backend(
                 _counted(factory or _opener(known, background)),
                 here,
-                takes_summaries=profile != "agent",
+                takes_summaries=_takes_summaries(profile),
                 sampling=SamplingLimits(known.llm.timeout_s, known.llm.max_tokens),
             ) as backend,
             _beside(backend, known, server, answered),
@@ -295,6 +295,11 @@ def local_place(settings: Settings, cwd: Path | None = None) -> Place:
     here = cwd or Path.cwd()
     roots = settings.roots if settings.roots is not None else default_roots(here)
     return Place(cwd=here, roots=roots, project_only=settings.scope == "project", client=ancestors.client())
+
+
+def _takes_summaries(profile: str) -> bool:
+    """Is submit_summary among the tools?"""
+    return profile in ("core", "full") or "submit_summary" in names_in(profile)
 
 
 def _level(settings: Settings) -> Any:  # noqa: ANN401 - the SDK wants literals, the settings have checked the name

@@ -12,6 +12,7 @@ from mcp_compact.config import Settings
 from mcp_compact.errors import CallerError
 from mcp_compact.server import build_server, serve, tool_rows
 from mcp_compact.server.app import INSTRUCTIONS
+from tests.server.talk import conversation
 
 CORE = [
     "append_messages",
@@ -156,6 +157,27 @@ async def test_a_client_that_keeps_its_history_can_be_offered_fewer_tools(settin
         build_server(settings, profile="everything")
     with pytest.raises(CallerError, match="stdio"):
         serve("carrier-pigeon", settings=settings)
+
+
+async def test_a_list_of_tools_is_a_profile_of_its_own(settings: Settings):
+    names = [
+        tool["name"] for tool in await listed(settings, "auto", "search_messages, get_context_status,export_session")
+    ]
+    assert names == ["get_context_status", "search_messages", "export_session"]
+    with pytest.raises(CallerError, match=r"'serch_messages'\. Did you mean search_messages\?"):
+        build_server(settings, profile="get_context_status,serch_messages")
+    with pytest.raises(CallerError, match="no profile"):
+        build_server(settings, profile=" , ")
+
+
+@pytest.mark.parametrize("more", ["", ",submit_summary"])
+async def test_a_summary_is_asked_of_the_caller_only_where_it_can_hand_one_in(settings: Settings, more: str):
+    tools = f"append_messages,compact_session{more}"
+    async with Client(build_server(settings, profile=tools)) as client:
+        await client.call_tool("append_messages", {"session_id": "s", "messages": conversation(14)})
+        asked = {"session_id": "s", "trigger": "manual", "target_tokens": 6_000, "custom_instructions": "dwell on 42"}
+        done = (await client.call_tool("compact_session", asked)).structured_content or {}
+    assert (done["status"] == "summary_required") == bool(more)
 
 
 async def test_the_instructions_reach_the_client_and_name_only_tools_that_are_there(settings: Settings, era: str):
