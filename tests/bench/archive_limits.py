@@ -41,6 +41,7 @@ FLAT = {
     "search, newest 20": None,
     "search, best 20": None,
     "search in one session": None,
+    "extraction of what is new": None,
 }
 """By length; the limits of the two that have one."""
 RAW = {"micro-compaction": 3.0, "session-memory compaction": 3.0, "tail of 100": 3.0}

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,7 @@ class Measured:
         await self._compact()
         for name, work in self.readings().items():
             await self._read(name, work)
+        await self.timed("extraction of what is new", lambda: self.service.extract_memory(SESSION))
 
     async def _append(self) -> None:
         one = {"role": "user", "content": WORDS.format(n=next(self.numbers), m=3) * 3}
@@ -116,7 +118,7 @@ class Measured:
         middle = f"t{(self.messages // 2) // 20 * 20 + 1}"
         return {
             "get_context_status": lambda: self.service.status(SESSION),
-            "tail of 100": self._tail,
+            "tail of 100": partial(self._tail, self._newest()),
             "tail of 100, with bodies": self._bodies,
             "original by id": lambda: self.service.original(SESSION, middle),
             "search, newest 20": lambda: self.service.search("import", limit=20),
@@ -124,13 +126,21 @@ class Measured:
             "search in one session": lambda: self.service.search(RARE, limit=20, session_id=SESSION),
         }
 
-    async def _tail(self) -> None:
+    async def _tail(self, down_to: int) -> None:
         """A snapshot of the newest 100, as a compaction reads them."""
-        row = await self.service.deps.row(KEY)
-        found = await self.service.deps.store.snapshot(KEY, Reach(0, 0, 0, row.last_seq - TAIL - 3))
+        found = await self.service.deps.store.snapshot(KEY, Reach(0, 0, 0, down_to))
         assert found is not None
-        # Markers have numbers too, and no call is parted from its result.
-        assert TAIL - 5 <= len(found.tail) <= TAIL + 10
+        # No call is parted from its result.
+        assert TAIL <= len(found.tail) <= TAIL + 2
+
+    def _newest(self) -> int:
+        """Seq of the hundredth newest message: markers have numbers too."""
+        found = self.conn.execute(
+            "SELECT r.seq FROM record r JOIN session s ON s.id = r.session WHERE s.session_id = ? AND r.kind = 1 "
+            "AND r.active > 0 ORDER BY r.seq DESC LIMIT 1 OFFSET ?",
+            (SESSION, TAIL - 1),
+        )
+        return int(found.fetchone()[0])
 
     async def _bodies(self) -> None:
         row = await self.service.deps.row(KEY)
