@@ -57,23 +57,32 @@ def test_codex_connects_calls_a_tool_and_its_session_is_picked_up(codex):
     assert "0.8317" in last_input_text(last)
 
 
-def test_opencode_connects_and_the_answer_of_our_tool_reaches_its_model(model, tmp_path):
+def test_opencode_connects_the_answer_of_our_tool_reaches_its_model_and_its_session_is_picked_up(model, tmp_path):
     opencode = box("opencode", model, tmp_path)
     opencode.ours("install", "opencode")
+    # It would fetch a package for the plugin's types, and wait.
+    (opencode.home / ".npmrc").write_text("fetch-retries=0\nregistry=http://127.0.0.1:9/\n")
     config = opencode.home / ".config/opencode/opencode.json"
     data = json.loads(config.read_text(encoding="utf-8"))
     data["provider"] = {"anthropic": {"options": {"baseURL": f"{model.url}/v1", "apiKey": "none"}}}
     data["model"] = "anthropic/claude-sonnet-4-5"
     config.write_text(json.dumps(data), encoding="utf-8")
-    opencode.env |= {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
+    opencode.env |= {
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        "npm_config_fetch_retries": "0",
+    }
     assert "mcp-compact" in (listed := opencode.run("mcp", "list").stdout)
     assert "connected" in listed
     model.script(Rule("how full", tool="get_context_status", times=1))
     before = len(model.requests)
     assert opencode.run("run", "Say how full it is.").returncode == 0
     bodies = [body for body in model.requests[before:] if "mcp-compact_get_context_status" in tool_names(body)]
-    # This client's sessions are no files that are read here, so the answer says that none is known.
-    assert "No session is known" in last_user_text(bodies[-1])
+    # The session is new: the archive does not know it before the end of its first turn.
+    assert "session" in last_user_text(bodies[-1])
+    (kept,) = json.loads(opencode.ours("sessions", "--json").stdout)["sessions"]
+    assert kept["session_id"].startswith("ses_")
+    assert kept["messages"] >= 3
 
 
 def test_gemini_cli_connects_within_its_limit(model, tmp_path):
