@@ -134,11 +134,11 @@ class Measured:
         assert TAIL <= len(found.tail) <= TAIL + 2
 
     def _newest(self) -> int:
-        """Seq of the hundredth newest message: markers have numbers too."""
+        """Seq of the message before the hundred newest: markers have numbers too."""
         found = self.conn.execute(
             "SELECT r.seq FROM record r JOIN session s ON s.id = r.session WHERE s.session_id = ? AND r.kind = 1 "
             "AND r.active > 0 ORDER BY r.seq DESC LIMIT 1 OFFSET ?",
-            (SESSION, TAIL - 1),
+            (SESSION, TAIL),
         )
         return int(found.fetchone()[0])
 
