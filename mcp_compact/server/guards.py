@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 
 import anyio
@@ -19,6 +20,9 @@ from mcp_compact.settings_table import HttpSettings
 WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - named to tell that they are no host's name
 OPEN_PATHS = ("/health",)
 """Counted for nobody."""
+HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[\w.\-]+)(?::\d{1,5})?")
+"""A name or address and a port. The SDK takes whatever follows the colon. The port is not compared: where one is
+forwarded (a tunnel, a container) clients name another than ours, and no web page can have this machine's name."""
 REMEMBERED = 1_000
 """Pairs of Host and Origin: any port of this machine is let in, so that there may be many."""
 NOT_CHECKED = TransportSecuritySettings(enable_dns_rebinding_protection=False)
@@ -67,7 +71,10 @@ class HostGuard:
         if scope["type"] == "http":
             told = tuple(header for header in scope["headers"] if header[0] in (b"host", b"origin"))
             if told not in self._good:
-                refused = await TransportSecurityMiddleware(self.settings).validate_request(Request(scope))
+                request = Request(scope)
+                refused = await TransportSecurityMiddleware(self.settings).validate_request(request)
+                if refused is None and not HOST.fullmatch(request.headers.get("host", "")):
+                    refused = PlainTextResponse("Invalid Host header", status_code=421)
                 if refused is not None:
                     await refused(scope, receive, send)
                     return

@@ -69,7 +69,20 @@ def test_a_foreign_host_or_origin_is_refused_on_every_route(server: Web, path: s
     where = server.path if path == "own" else path
     assert server.get(where, {"Host": "evil.example"}).status == 421
     assert server.get(where, {"Origin": "https://evil.example"}).status == 403
-    assert server.get(where, {"Host": f"127.0.0.1.evil.example:{server.port}"}).status == 421
+    near = (
+        f"127.0.0.1.evil.example:{server.port}",
+        "127.0.0.1:evil.example",
+        "localhost:80@evil.example",
+        "[::1]evil:1",
+    )
+    assert {server.get(where, {"Host": name}).status for name in near} == {421}
+
+
+def test_this_machine_by_any_of_its_names_and_a_forwarded_port_is_let_in(server: Web) -> None:
+    names = ("127.0.0.1", "localhost", "[::1]")
+    hosts = [f"{name}{port}" for name in names for port in ("", f":{server.port}", ":9000")]
+    assert {server.get("/health", {"Host": name}).status for name in hosts} == {200}
+    assert server.get("/health", {"Origin": "http://localhost:9000"}).status == 200
 
 
 def test_it_ends_cleanly_when_it_is_told_to(tmp_path: Path) -> None:
