@@ -1,16 +1,17 @@
-"""Prints the table of docs/formats.md: what each format's files give when they are read and compacted.
+"""Prints the tables of docs/formats.md: what each format's files give when they are read, compacted and handed on.
 
     python tests/bench/formats_table.py
 
 Real files come from the shared folder (MCP_COMPACT_SHARED, or `../shared` beside the repository); formats of which it
-holds none are shown by a sample that the tests' writers make. Each file is compacted to a third of its tokens.
+holds none are shown by a sample that the tests' writers make. Each file is compacted to a third of its tokens and
+written for each provider, whole and compacted; what its rules would refuse is counted.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,12 +21,13 @@ sys.path.insert(0, str(REPOSITORY))
 from mcp_compact.errors import CallerError
 from mcp_compact.library import compact_transcript
 from mcp_compact.transcripts.registry import detect_format
+from mcp_compact.transcripts.validity.providers import PROVIDERS, findings
+from mcp_compact.transcripts.validity.rules import DEPENDS, REFUSED
 from tests.problems import problems
+from tests.transcripts.exporting import all_sent, conversations, dialogue, files, tokens_of
 from tests.transcripts.foreign import WRITERS, Call, Turn, read
 
-SHARED = Path(os.environ.get("MCP_COMPACT_SHARED") or REPOSITORY.parent / "shared") / "transcripts"
-LEFT_OUT = ("recall",)
-"""Folders whose files are of a format that another folder shows."""
+SHARED = Path(os.environ.get("MCP_COMPACT_SHARED") or REPOSITORY.parent / "shared")
 SAMPLE_TURNS = 40
 
 
@@ -43,15 +45,10 @@ class Row:
     unreadable_lines: int = 0
     invalid: int = 0
     refused: list[str] = field(default_factory=list)
-
-
-def conversations(file: Path) -> Iterator[bytes]:
-    """The conversations of a file: one, or one a line."""
-    data = file.read_bytes()
-    if file.parent.name == "openai-chat":
-        yield from data.splitlines()
-    else:
-        yield data
+    sent: Counter[str] = field(default_factory=Counter)
+    """Messages that went out to each provider, whole."""
+    would_refuse: Counter[str] = field(default_factory=Counter)
+    depends: Counter[str] = field(default_factory=Counter)
 
 
 def add(row: Row, name: str, data: bytes) -> None:
@@ -75,6 +72,18 @@ def add(row: Row, name: str, data: bytes) -> None:
     row.before_tokens += before
     row.after_tokens += smaller.report.tokens_after
     row.invalid += len(problems(whole.messages)) + len(problems(smaller.messages))
+    hand_on(row, name, data)
+
+
+def hand_on(row: Row, name: str, data: bytes) -> None:
+    """Count what goes out to each provider, whole and compacted, and what its rules say of that."""
+    found = dialogue(data, name)
+    for target in (None, max(tokens_of(found) // 3, 1)):
+        for provider, messages in all_sent(found, target).items():
+            row.sent[provider] += len(messages) if target is None else 0
+            told = Counter(finding.severity for finding in findings(provider, messages))
+            row.would_refuse[provider] += told[REFUSED]
+            row.depends[provider] += told[DEPENDS]
 
 
 def sample() -> list[Turn]:
@@ -92,9 +101,7 @@ def sample() -> list[Turn]:
 def rows() -> dict[tuple[str, str], Row]:
     """A row for each format and where its files come from."""
     found: dict[tuple[str, str], Row] = {}
-    for file in sorted(SHARED.glob("*/*")):
-        if file.parent.name in LEFT_OUT or file.suffix not in (".json", ".jsonl"):
-            continue
+    for file in files(SHARED):
         names = set()
         for data in conversations(file):
             name = detect_format(data)
@@ -109,11 +116,11 @@ def rows() -> dict[tuple[str, str], Row]:
     return found
 
 
-def table() -> str:
-    """The table in Markdown."""
+def reading_table(found: dict[tuple[str, str], Row]) -> str:
+    """What was read, in Markdown."""
     head = "| format | files | records | messages | pairs | tokens before | tokens after | not understood | lines not read | rules broken |"
     lines = [head, "|---|---|---|---|---|---|---|---|---|---|"]
-    for (name, origin), row in sorted(rows().items()):
+    for (name, origin), row in sorted(found.items()):
         files = f"{row.files}" if origin == "real" else "a sample"
         files += f" ({len(row.refused)} without messages)" if row.refused else ""
         numbers = (
@@ -124,5 +131,18 @@ def table() -> str:
     return "\n".join(lines)
 
 
+def handing_table(found: dict[tuple[str, str], Row]) -> str:
+    """What went out to each provider, in Markdown: messages, and what would be refused."""
+    lines = [
+        "| format | " + " | ".join(f"`{name}`" for name in PROVIDERS) + " | would be refused |",
+        "|---|" + "---|" * (len(PROVIDERS) + 1),
+    ]
+    for (name, _), row in sorted(found.items()):
+        sent = " | ".join(f"{row.sent[provider]:,}" for provider in PROVIDERS)
+        lines.append(f"| `{name}` | {sent} | {sum(row.would_refuse.values())} |")
+    return "\n".join(lines)
+
+
 if __name__ == "__main__":
-    print(table())
+    told = rows()
+    print(reading_table(told), handing_table(told), sep="\n\n")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mcp_compact.compaction.request import CompactRequest
+from mcp_compact.messages.live import LiveContext, live_context
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.weights import Family, estimate_units
-from mcp_compact.service.offline import Offline, compact_records, encode
-from mcp_compact.transcripts.outs import OUTS, Out
+from mcp_compact.service.offline import Offline, compact_records, encode, native_markers
+from mcp_compact.transcripts.outs import OUTS
 from mcp_compact.transcripts.registry import detect_format
 from tests.transcripts.foreign import records
 
@@ -40,15 +42,23 @@ def dialogue(data: bytes, format_name: str = "") -> list[Record]:
     return main if any(record.is_message for record in main) else []
 
 
-def sent(found: list[Record], out: Out | str, target_tokens: int = 10**9) -> list[dict[str, Any]]:
-    """The messages of a session in a format, compacted to a target."""
-    live, _ = compact_records(found, CompactRequest("manual", target_tokens=target_tokens, force=True), HOW)
-    return encode(live, out if isinstance(out, str) else out.name, found)[0]
+def context(found: list[Record], target_tokens: int | None = None) -> LiveContext:
+    """The live context of a session, compacted to a target where one is given."""
+    if target_tokens is not None:
+        request = CompactRequest("manual", target_tokens=target_tokens, force=True)
+        return compact_records(found, request, HOW)[0]
+    numbered = [replace(record, seq=at) for at, record in enumerate(found, 1)]
+    return live_context(numbered, native_markers(numbered))
 
 
-def all_sent(found: list[Record], target_tokens: int = 10**9) -> dict[str, list[dict[str, Any]]]:
-    """The same in the format of each provider, after one compaction."""
-    live, _ = compact_records(found, CompactRequest("manual", target_tokens=target_tokens, force=True), HOW)
+def sent(found: list[Record], name: str, target_tokens: int | None = None) -> list[dict[str, Any]]:
+    """The messages of a session in a format."""
+    return encode(context(found, target_tokens), name, found)[0]
+
+
+def all_sent(found: list[Record], target_tokens: int | None = None) -> dict[str, list[dict[str, Any]]]:
+    """The same in the format of each provider."""
+    live = context(found, target_tokens)
     return {out.provider: encode(live, out.name, found)[0] for out in OF_PROVIDERS}
 
 

@@ -22,7 +22,7 @@ from tests.transcripts.exporting import all_sent, conversations, dialogue, files
 from tests.transcripts.foreign import WRITERS, pairs, spoken, turns
 
 
-def refusals(found: list[Record], target_tokens: int = 10**9) -> list[str]:
+def refusals(found: list[Record], target_tokens: int | None = None) -> list[str]:
     """What providers would refuse of a session."""
     return [
         f"{finding.rule} {finding.path}"
@@ -45,9 +45,9 @@ def test_every_transcript_goes_out_valid_for_every_provider_whole_and_compacted(
     assert len(seen) >= 10
 
 
-@given(talks(), st.sampled_from([1, 200, 10**9]))
+@given(talks(), st.sampled_from([1, 200, None]))
 @settings(max_examples=25)
-def test_any_conversation_goes_out_valid_for_every_provider(talk: Any, target: int):
+def test_any_conversation_goes_out_valid_for_every_provider(talk: Any, target: int | None):
     assert refusals(list(talk.records), target) == []
 
 
