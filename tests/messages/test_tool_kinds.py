@@ -37,7 +37,7 @@ def test_tools_of_other_harnesses_are_told_by_their_names(name: str, kind: str):
     assert tool_kind(name) == kind
 
 
-OF_HARNESSES = {
+OF_HARNESSES: dict[str, dict[str, tuple[str, ...]]] = {
     "codex": {
         "read": ("read_file", "view_image"),
         "edit": ("apply_patch",),

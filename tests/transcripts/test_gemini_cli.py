@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import sqlite3
+
 import anyio
 
+from mcp_compact.adapters.sqlite import operations
 from mcp_compact.config import load_settings
 from mcp_compact.library import compact_transcript
 from mcp_compact.messages.blocks import MediaBlock
+from mcp_compact.service.keys import session_key
 from mcp_compact.wiring import open_service
 from tests.transcripts.foreign import AT, document, jsonl, message_of, pairs, read, records, sent, spoken
 
@@ -133,6 +137,21 @@ def test_tokens_that_are_written_again_with_the_answer_reach_it(tmp_path):
 
     result, status = anyio.run(work)
     assert (result.conflicts, status.tokens >= 70_000) == (0, True)
+
+
+def test_model_and_usage_of_an_answer_that_is_plain_text_are_stored(tmp_path):
+    path = tmp_path / "chat.json"
+    path.write_bytes(chat(ANSWER))
+
+    async def work():
+        async with open_service(load_settings({"MCP_COMPACT_DB": str(tmp_path / "a.db")})) as service:
+            await service.import_file(path)
+
+    anyio.run(work)
+    with sqlite3.connect(tmp_path / "a.db") as conn:
+        stored = operations.records(conn, session_key("local", "s"), after_seq=0, up_to_seq=99, live_only=True)
+    answer = stored[-1]
+    assert (message_of(answer).model, sent(answer)) == ("gemini-2.5-flash", 100)
 
 
 def test_media_and_what_is_not_known():

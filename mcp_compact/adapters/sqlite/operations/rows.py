@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from mcp_compact.adapters.sqlite.failures import DamagedBodyError
 from mcp_compact.adapters.sqlite.operations.encoding import ids_of, json_list
-from mcp_compact.messages.codec import body_hash, decode_message
+from mcp_compact.messages.codec import body_hash, canonical, decode_message
 from mcp_compact.messages.ids import ApiMessageId, MessageUuid, ToolUseId
 from mcp_compact.messages.message import Entry, Message, Record
 from mcp_compact.messages.weights import Weight
@@ -155,11 +155,10 @@ def stored_message(record: Record) -> bytes | None:
     message = record.message
     if message is None:
         return None
-    inner = inner_message(record.raw or parsed(record.body))
-    if inner.get("content") is message.content or _gives_back(inner, message):
-        return None
     usage = message.usage
-    return json.dumps(
+    if _gives_back(inner_message(record.raw or parsed(record.body)), message):
+        return None
+    return canonical(
         {
             "role": message.role,
             "id": message.id,
@@ -167,17 +166,24 @@ def stored_message(record: Record) -> bytes | None:
             "model": message.model,
             "stop_reason": message.stop_reason,
             "usage": usage and {"input_tokens": usage.context_tokens, "output_tokens": usage.output_tokens},
-        },
-        separators=(",", ":"),
-    ).encode()
+        }
+    )
 
 
 def _gives_back(inner: Mapping[str, Any], message: Message) -> bool:
+    """Is the message in a body the same? Model and usage may stand elsewhere, under names of the format's own."""
+    content, model, usage = inner.get("content"), inner.get("model"), inner.get("usage")
+    if content is message.content:
+        # Nearly always it was decoded from here; then nothing of it has another name.
+        is_own = message.usage is None or (isinstance(usage, dict) and "input_tokens" in usage)
+        return is_own and (message.model is None or model == message.model)
+    if content != message.content:
+        return False
     decoded = decode_message(inner)
-    return (
-        decoded is not None
-        and decoded.content == message.content
-        and (decoded.model, decoded.usage, decoded.stop_reason) == (message.model, message.usage, message.stop_reason)
+    return decoded is not None and (decoded.model, decoded.usage, decoded.stop_reason) == (
+        message.model,
+        message.usage,
+        message.stop_reason,
     )
 
 
