@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings = load_settings()
     require_database(settings)
     target = _target(arguments.file)
-    progress = Progress(terminal("stderr"))
+    progress = Progress(terminal("stderr"), "{:,}".format)
     try:
         with closing(opened(settings)) as conn:
             done = back_up(conn, settings.db, target, progress)
@@ -46,10 +46,11 @@ def run_restore(arguments: argparse.Namespace) -> int:
     if settings.db.is_dir():
         raise CallerError("database_is_folder", f"MCP_COMPACT_DB names a folder: {settings.db}.", "Name a file.")
     backup = readable_file(arguments.file)
-    kept = settings.db.with_name(f"{settings.db.stem}.replaced-{_stamp()}{settings.db.suffix}")
-    progress = Progress(terminal("stderr"))
+    archive = settings.db.resolve()
+    kept = archive.with_name(f"{archive.stem}.replaced-{_stamp()}{archive.suffix}")
+    progress = Progress(terminal("stderr"), "{:,}".format)
     try:
-        done, replaced = put_back(settings.db, backup, kept, progress)
+        done, replaced = put_back(archive, backup, kept, progress)
     finally:
         progress.end()
     if arguments.json:

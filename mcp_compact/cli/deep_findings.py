@@ -26,7 +26,7 @@ INDEX = "Messages are not affected, but searches may miss some. `mcp-compact res
 
 def deep_findings(settings: Settings) -> Iterator[Finding]:
     """A whole look, with a progress bar on stderr."""
-    progress = Progress(terminal("stderr"))
+    progress = Progress(terminal("stderr"), "{:,}".format)
     try:
         with closing(opened(settings)) as conn:
             found = deep_check(conn, progress)

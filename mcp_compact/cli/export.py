@@ -11,7 +11,7 @@ SESSION_FILES = ("claude-code", "codex")
 
 def run(arguments: argparse.Namespace) -> int:
     """Write what is asked for."""
-    if arguments.json and not arguments.output:
+    if arguments.json and arguments.output in {None, "-"}:
         raise CallerError("output_needed", "--json tells of the file that was written.", "Name it with -o FILE.")
     if arguments.raw:
         if arguments.all and arguments.session:

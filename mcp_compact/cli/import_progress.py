@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 
 from mcp_compact.cli.picture import bar
 from mcp_compact.cli.terminal import Terminal, is_screen
@@ -16,10 +17,13 @@ PLAIN_LINE_S = 10.0
 
 
 class Progress:
-    """A bar on stderr where somebody watches; else a line now and then. Called with done, total and what."""
+    """A bar on stderr where somebody watches; else a line now and then. Called with done, total and what.
 
-    def __init__(self, screen: Terminal) -> None:
-        self._screen = screen
+    `measure` writes how much that is: bytes, unless it says otherwise.
+    """
+
+    def __init__(self, screen: Terminal, measure: Callable[[int], str] = size) -> None:
+        self._screen, self._measure = screen, measure
         self._watched = is_screen(sys.stderr)
         self._last_s = time.monotonic()
         self._drawn = 0
@@ -31,10 +35,13 @@ class Progress:
             return
         self._last_s = now_s
         if not self._watched:
-            print(f"{shown(what)}: {size(done)}" + (f" of {size(total)}" if total else ""), file=sys.stderr)
+            so_far = f": {self._measure(done)}" if done or total else " ..."
+            print(shown(what) + so_far + (f" of {self._measure(total)}" if total else ""), file=sys.stderr)
             return
         drawn = bar(min(done, total), total, BAR_COLUMNS, self._screen) if total else ""
-        line = f"{shown(what)} {drawn} {share(done, total) if total else size(done)}"[: self._screen.columns - 1]
+        line = f"{shown(what)} {drawn} {share(done, total) if total else self._measure(done)}"[
+            : self._screen.columns - 1
+        ]
         print("\r" + line.ljust(self._drawn), end="", file=sys.stderr, flush=True)
         self._drawn = len(line)
 

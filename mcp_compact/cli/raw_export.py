@@ -39,12 +39,12 @@ def export(arguments: argparse.Namespace) -> int:
         keys = _all_keys(conn) if arguments.all else keys_of_session(conn, SessionKey(LOCAL, name))
         if not keys:
             raise CallerError("no_sessions", "The archive holds no session yet.", "`mcp-compact import PATH` adds one.")
-        lines = export_lines(conn, keys, __version__)
-        if not arguments.output:
-            sys.stdout.buffer.writelines(lines)
-            return 0
-        path = Path(arguments.output).expanduser()
-        _write_lines(path, lines)
+        with closing(export_lines(conn, keys, __version__)) as lines:
+            if arguments.output in {None, "-"}:
+                sys.stdout.buffer.writelines(lines)
+                return 0
+            path = Path(arguments.output).expanduser()
+            _write_lines(path, lines)
     if arguments.json:
         print_json({"file": path.resolve(), "sessions": [key.session_id for key in keys]})
     else:

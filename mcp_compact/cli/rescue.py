@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
         require_database(settings)
     damaged = readable_file(arguments.file or str(settings.db))
     target = Path(arguments.output).expanduser().resolve() if arguments.output else default_target(damaged)
-    progress = Progress(terminal("stderr"))
+    progress = Progress(terminal("stderr"), "{:,}".format)
     try:
         done = rescue(damaged, target, progress, known_backups(damaged))
     finally:

@@ -158,7 +158,7 @@ def put_back(archive: Path, backup: Path, kept: Path, progress: Progress) -> tup
 
 def _stage(backup: Path, part: Path) -> None:
     try:
-        with closing(open_to_read(backup)) as source:
+        with closing(open_to_read(backup, is_copy=True)) as source:
             _copy(source, part)
         with closing(sqlite3.connect(part, isolation_level=None)) as copy:
             migrate(copy)

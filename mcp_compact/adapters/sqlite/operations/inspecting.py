@@ -30,9 +30,15 @@ class Examined:
     bytes: int
 
 
-def open_to_read(path: Path) -> sqlite3.Connection:
-    """A connection that can change nothing. Raises sqlite3.Error where the file cannot be opened."""
+def open_to_read(path: Path, *, is_copy: bool = False) -> sqlite3.Connection:
+    """A connection that can change nothing. Raises sqlite3.Error where the file cannot be opened.
+
+    `is_copy`: nobody writes to the file, unless a WAL lies beside it.
+    """
     address = path.resolve().as_uri()
+    if is_copy and not path.with_name(path.name + "-wal").exists():
+        # Otherwise SQLite would make files beside a WAL database even to read it.
+        return sqlite3.connect(f"{address}?immutable=1", uri=True, isolation_level=None)
     conn = sqlite3.connect(f"{address}?mode=ro", uri=True, timeout=BUSY_SECONDS, isolation_level=None)
     try:
         conn.execute("PRAGMA schema_version").fetchall()
@@ -69,7 +75,7 @@ def examine(path: Path, progress: Progress) -> Examined:
     try:
         if not is_archive(path):
             raise CallerError("no_archive", f"{path} is no archive of mcp-compact.", "Name a file that `backup` wrote.")
-        conn = open_to_read(path)
+        conn = open_to_read(path, is_copy=True)
         try:
             return _examined(conn, path, progress)
         finally:

@@ -16,8 +16,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from mcp_compact.adapters.sqlite.connection import failing_clearly
 from mcp_compact.adapters.sqlite.migrations import migrate, schema_versions
-from mcp_compact.adapters.sqlite.operations.deep_checks import Progress, deep_check
+from mcp_compact.adapters.sqlite.operations.deep_checks import UNREADABLE, Progress, deep_check
 from mcp_compact.adapters.sqlite.operations.encoding import MAX_INT
 from mcp_compact.adapters.sqlite.operations.raw_rows import (
     FORM,
@@ -71,13 +72,14 @@ def read_export(stream: BinaryIO, size: int, staged: sqlite3.Connection, progres
     reader = _Reader(stream, size, progress)
     head = reader.head()
     schema = head["schema"]
-    migrate(staged, schema_versions()[:schema])
-    staged.execute("PRAGMA synchronous=OFF")
-    staged.execute("BEGIN")
-    _fill(staged, reader, head)
-    staged.execute("COMMIT")
-    migrate(staged)
-    _check(staged, progress)
+    with failing_clearly():
+        migrate(staged, schema_versions()[:schema])
+        staged.execute("PRAGMA synchronous=OFF")
+        staged.execute("BEGIN")
+        _fill(staged, reader, head)
+        staged.execute("COMMIT")
+        migrate(staged)
+        _check(staged, progress)
     return tuple(head["sessions"])
 
 
@@ -214,7 +216,7 @@ def _check(staged: sqlite3.Connection, progress: Progress) -> None:
         raise CallerError("bad_export", "The export holds lists or states that cannot be.", "Nothing was stored.")
     try:
         found = deep_check(staged, progress)
-    except (sqlite3.DatabaseError, ValueError, AssertionError, TypeError, KeyError) as error:
+    except UNREADABLE as error:
         raise CallerError("bad_export", f"The export does not fit together: {error}.", "Nothing was stored.") from error
     if not found.is_sound:
         faults = [

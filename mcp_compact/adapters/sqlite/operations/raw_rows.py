@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from hashlib import blake2b
 
 from mcp_compact.adapters.sqlite.connection import reading
@@ -49,7 +49,7 @@ def written_columns(conn: sqlite3.Connection, table: str) -> list[str]:
     return [*own, *TEXTS] if table == "record" else own
 
 
-def export_lines(conn: sqlite3.Connection, keys: Sequence[SessionKey], program: str) -> Iterator[bytes]:
+def export_lines(conn: sqlite3.Connection, keys: Sequence[SessionKey], program: str) -> Generator[bytes, None, None]:
     """The lines of an export of these sessions, all of one moment. Raises CallerError `no_such_session`."""
     digest, number = blake2b(digest_size=HASH_BYTES), 0
     with reading(conn):

@@ -32,7 +32,7 @@ def fill_from(conn: sqlite3.Connection, backups: Sequence[Path]) -> int:
     for backup in reversed(backups):
         try:
             if is_archive(backup):
-                with closing(open_to_read(backup)) as source:
+                with closing(open_to_read(backup, is_copy=True)) as source:
                     found += _rows(conn, source)
         except (OSError, sqlite3.Error):
             continue
@@ -94,7 +94,7 @@ def _fill_bytes(conn: sqlite3.Connection, backups: Sequence[Path]) -> int:
             break
         try:
             if is_archive(backup):
-                with closing(open_to_read(backup)) as source:
+                with closing(open_to_read(backup, is_copy=True)) as source:
                     needed = [row for row in needed if not _filled(conn, source, row)]
         except (OSError, sqlite3.Error):
             continue

@@ -151,7 +151,7 @@ def _insert(conn: sqlite3.Connection, shape: Shape, row: Row) -> bool:
     marks = ", ".join("?" * len(values))
     try:
         done = conn.execute(f"INSERT OR IGNORE INTO {shape.name} ({names}) VALUES ({marks})", values)  # noqa: S608 - our own names
-    except (sqlite3.Error, UnicodeError, OverflowError):
+    except (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError, UnicodeError, OverflowError):
         return False
     return done.rowcount == 1
 
