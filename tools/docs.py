@@ -142,12 +142,20 @@ def clients_table() -> str:
     )
 
 
+def rules_table() -> str:
+    """Every rule that messages are validated by: whose it is, what it asks for, what a repair does."""
+    rows = rows_from_code("mcp_compact.transcripts.validity.providers", "rule_rows", 4)
+    shown = ((f"`{name}`", text, severity, mend) for name, text, severity, mend in rows)
+    return table(("Rule", "What is asked for", "Where it is broken", "What a repair does"), shown)
+
+
 GENERATORS: Mapping[str, Callable[[], str]] = {
     "settings": settings_table,
     "presets": presets_table,
     "tools": tools_table,
     "commands": commands_table,
     "clients": clients_table,
+    "rules": rules_table,
 }
 
 

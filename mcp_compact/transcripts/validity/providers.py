@@ -16,7 +16,7 @@ from mcp_compact.transcripts.validity import (
     responses_repair,
     responses_rules,
 )
-from mcp_compact.transcripts.validity.repairing import Provider, Repaired, repair
+from mcp_compact.transcripts.validity.repairing import Provider, Repaired, how_mended, repair
 from mcp_compact.transcripts.validity.rules import Finding
 
 ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, GEMINI = "anthropic", "openai-chat", "openai-responses", "gemini"
@@ -53,3 +53,12 @@ def findings(name: str, messages: Sequence[Any]) -> list[Finding]:
 def repaired(name: str, messages: Sequence[Any]) -> Repaired:
     """The list as the provider takes it, and each change. Raises CallerError `unknown_provider`."""
     return repair(provider_of(name), messages)
+
+
+def rule_rows() -> list[tuple[str, str, str, str]]:
+    """Every rule for the docs: its id, what it asks for, what becomes of a request, what a repair does."""
+    return [
+        (rule.id, rule.text, rule.severity, how_mended(rule) or "-")
+        for provider in PROVIDERS.values()
+        for rule in provider.rules
+    ]

@@ -100,8 +100,14 @@ def _change(finding: Finding, items: Sequence[Item], rule: Rule) -> Change:
         head, _, rest = path.partition("]")
         name = head.partition("[")[0]
         path = f"{name}[{index}]{rest}" if index >= 0 else f"an added message{rest}"
-    how = rule.mend if rule.mend != STRUCTURE else MENDED[rule.id.partition("/")[2]]
-    return Change(finding.rule, index, path, f"{finding.text}; {how}")
+    return Change(finding.rule, index, path, f"{finding.text}; {how_mended(rule)}")
+
+
+def how_mended(rule: Rule) -> str:
+    """What a repair does about a rule, in words; empty where it does nothing."""
+    if rule.mend == LEFT:
+        return ""
+    return rule.mend if rule.mend != STRUCTURE else MENDED[rule.id.partition("/")[2]]
 
 
 MENDED = {
