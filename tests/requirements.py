@@ -12,7 +12,7 @@ from __future__ import annotations
 NETWORK = "server/test_network.py"
 TENANTS = "server/test_tenants.py"
 HOSTS = f"{NETWORK}::test_a_foreign_host_or_origin_is_refused_on_every_route"
-FORMATS = "not yet: other transcript formats"
+EXPORTS = "transcripts/test_every_export.py"
 LOSS = "not yet: loss audit"
 SAMPLING = "server/test_sampling.py"
 SEARCH = "adapters/sqlite/operations/test_search.py"
@@ -168,7 +168,7 @@ RULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "R11.2": ("the listing is small, the parameters plain and known", ("server/test_listing.py::test_the_listing_stays_small", "server/test_listing.py::test_no_text_parameter_may_be_null_and_none_has_a_made_up_title", "server/test_listing.py::test_the_core_tools_have_the_names_and_parameters_that_clients_rely_on")),
     "R11.3": ("answers come in pages that join to the whole", ("service/test_paging.py::test_the_pages_together_are_the_whole_and_each_is_below_its_size",)),
     "R11.4": ("a pin is a text that stays, replaced or taken back by name", (f"{PINS}::test_pins_stand_in_the_context_word_for_word_after_each_compaction_and_once", f"{PINS}::test_a_pin_is_taken_back_by_its_name", "server/test_pin_tools.py::test_what_cannot_be_pinned_is_refused_with_what_to_do")),
-    "R11.5": ("all output formats", (FORMATS,)),
+    "R11.5": ("all output formats", (f"{EXPORTS}::test_any_conversation_is_read_back_from_every_format_with_all_that_was_said", "transcripts/validity/test_there_and_back.py::test_a_valid_list_goes_in_and_comes_out_as_its_provider_saw_it", "providers/test_request_types.py::test_every_transcript_goes_out_in_the_types_of_each_provider")),
     "R11.6": ("a session may be left out over stdio where it is clear", ("server/test_follow.py::test_a_call_without_an_id_means_what_the_client_is_at_and_is_up_to_date", "server/test_sessions.py::test_the_only_active_session_is_meant_and_an_older_one_is_not", "server/test_sessions.py::test_over_a_network_a_session_must_be_named_and_no_file_is_read")),
     "R11.7": ("files are read inside of the roots only", ("server/test_roots.py::test_links_and_dots_are_followed_before_the_folder_is_checked",)),
     "R11.8": ("the library is pure and light", ("test_library.py::test_the_library_imports_neither_mcp_nor_a_database", "test_library.py::test_a_conversation_shrinks_below_its_target_and_is_valid")),
@@ -178,7 +178,7 @@ RULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "R11.12": ("clients are installed into, with resume and handoff", ("cli/test_install_command.py::test_the_whole_command_tests_itself_installs_and_takes_back", "cli/test_install.py::test_uninstalling_leaves_settings_byte_for_byte_as_they_were", "cli/test_resume.py::test_a_new_session_holds_the_compacted_context_and_the_old_one_stays", "cli/test_handoff.py::test_a_brief_holds_rules_work_files_git_and_how_to_search")),
     "R11.13": ("sessions are made, listed, forked and deleted", ("service/test_sessions.py::test_a_fork_begins_with_the_same_context_and_goes_its_own_way", "server/test_session_tools.py::test_sessions_are_made_listed_and_deleted")),
     "R11.14": ("boundaries are listed with what is in effect", ("service/test_sessions.py::test_boundaries_tell_what_was_done_and_what_is_in_effect",)),
-    "R11.15": ("a context is validated and exported on request", (FORMATS,)),
+    "R11.15": ("a context is validated and exported on request", ("transcripts/validity/test_laws.py::test_a_repair_leaves_nothing_that_would_be_refused_and_a_second_one_changes_nothing", f"{EXPORTS}::test_every_transcript_goes_out_valid_for_every_provider_whole_and_compacted", "server/test_exchange_tools.py::test_pages_of_an_export_join_to_a_list_that_is_accepted", "cli/test_format_export.py::test_all_gives_what_a_compaction_took_out")),
     "R11.16": ("import is told progress and adds nothing the second time", ("server/test_tools.py::test_a_transcript_is_imported_by_path_with_progress_and_its_repetition_adds_nothing",)),
     # ---- store
     "R12.1": ("one private file", ("adapters/sqlite/test_connection.py::test_file_wal_and_folder_are_for_their_owner_alone",)),
