@@ -80,7 +80,7 @@ async def check_import(service: Service, data: bytes, chance: Random, *, format_
         await _stored_once(service, content, format_name, done)
         for session in await look(service, session_ids):
             await _sound(service, session, chance)
-        await _emptied(service)
+        await emptied(service)
         return Outcome("", done.records)
 
 
@@ -150,7 +150,8 @@ async def _export(service: Service, session: str, out: Out, *, whole: bool) -> N
         shapes.check_refused(validation(out.provider, exported.messages))
 
 
-async def _emptied(service: Service) -> None:
+async def emptied(service: Service) -> None:
+    """Delete every session; nothing is left then."""
     for session in await look(service, session_ids):
         await look(service, operations.delete_session, SessionKey(service.namespace, session))
     left = {table: size for table, size in (await look(service, sizes)).items() if size}

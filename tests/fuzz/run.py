@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import anyio
 
 from mcp_compact.transcripts.registry import FORMATS
-from tests.fuzz import importing, raw, tools, validating
+from tests.fuzz import growing, importing, raw, tools, validating
 from tests.fuzz.mutations import mutant
 from tests.fuzz.samples import all_samples
 
@@ -123,6 +123,23 @@ async def exports(account: Account, seconds: float, seed: int, folder: Path) -> 
             account.fault(error, f"--target exports --seed {seed - 1}", data)
 
 
+async def growing_files(account: Account, seconds: float, seed: int, folder: Path) -> None:
+    """Transcripts as they are, imported while they grow."""
+    found = all_samples()
+    end = time.monotonic() + seconds
+    async with importing.opened() as service:
+        while time.monotonic() < end:
+            seed += 1
+            chance = Random(seed)
+            data = chance.choice(found[chance.choice(sorted(found))])
+            try:
+                await growing.check_growing(service, data, growing.cuts(chance, data), folder)
+            except Exception as error:  # noqa: BLE001 - see above
+                account.fault(error, f"--target growing --seed {seed - 1}", data)
+                await importing.emptied(service)
+            account.outcomes["grown"] += 1
+
+
 def main() -> int:
     """Fuzz the targets, each for its share of the time; 1 where a fault was found, or memory was not given back."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -136,15 +153,12 @@ def main() -> int:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     account = Account(args.faults)
     with TemporaryDirectory() as folder:
-        given: dict[str, tuple[Any, ...]] = {
-            "imports": (args.format,),
-            "tools": (Path(folder),),
-            "exports": (Path(folder),),
-        }
+        place = Path(folder)
+        given: dict[str, tuple[Any, ...]] = {"imports": (args.format,), "rules": ()}
         for name, share in SHARES.items():
             if args.target in (name, "all"):
                 seconds = args.seconds * (share if args.target == "all" else 1)
-                anyio.run(TARGETS[name], account, seconds, args.seed, *given.get(name, ()))
+                anyio.run(TARGETS[name], account, seconds, args.seed, *given.get(name, (place,)))
     faulthandler.cancel_dump_traceback_later()
     sys.stdout.write(f"{dict(account.outcomes)}\n")
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
@@ -157,8 +171,9 @@ TARGETS: dict[str, Callable[..., Awaitable[None]]] = {
     "tools": calls,
     "rules": rules,
     "exports": exports,
+    "growing": growing_files,
 }
-SHARES = {"imports": 0.5, "tools": 0.3, "rules": 0.1, "exports": 0.1}
+SHARES = {"imports": 0.4, "tools": 0.3, "rules": 0.1, "exports": 0.1, "growing": 0.1}
 """Of the time, where everything is tried."""
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.fuzz import importing, raw, tools, validating
+from tests.fuzz import growing, importing, raw, tools, validating
 from tests.fuzz.mutations import mutant
 from tests.fuzz.reading import check_reading
 from tests.fuzz.samples import samples
@@ -40,6 +40,21 @@ def test_a_mutant_is_refused_clearly_or_stored_once_and_valid(name: str, chance:
     async def check() -> None:
         async with importing.opened() as service:
             await importing.check_import(service, data, chance, format_name=name if told else "")
+
+    anyio.run(check)
+
+
+@pytest.mark.parametrize("name", sorted(samples()))
+@settings(few, max_examples=2)
+@given(chance=randoms)
+def test_a_transcript_that_grows_gives_what_it_gives_at_once(
+    name: str, chance: Random, tmp_path_factory: pytest.TempPathFactory
+):
+    data = samples()[name][0]
+
+    async def check() -> None:
+        async with importing.opened() as service:
+            await growing.check_growing(service, data, growing.cuts(chance, data), tmp_path_factory.getbasetemp())
 
     anyio.run(check)
 

@@ -171,7 +171,11 @@ class WholeArchive(Archive):
     @precondition(lambda self: self.forks)
     @rule()
     def forget_a_fork(self) -> None:
-        assert forget(self.conn, [self.forks.pop()]) > 0
+        key = self.forks.pop()
+        row = operations.session(self.conn, key)
+        assert row is not None
+        assert forget(self.conn, [key]) == row.last_seq
+        assert operations.session(self.conn, key) is None
         assert operations.check(self.conn, bodies=True).wrong_bodies == ()
 
     # ---- crashes
