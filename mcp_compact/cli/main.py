@@ -349,7 +349,10 @@ def _watch(commands: Subparsers[argparse.ArgumentParser]) -> None:
     text = "follow the transcripts of clients without hooks, and import what is new"
     parser = _command(commands, "watch", "watching:run", text)
     parser.add_argument(
-        "what", nargs="*", metavar="CLIENT|PATH", help="claude-code, codex, a file or a folder (default: claude-code)"
+        "what",
+        nargs="*",
+        metavar="CLIENT|PATH",
+        help="claude-code, codex, gemini-cli, pi, a file or a folder (default: claude-code)",
     )
     parser.add_argument("--all", action="store_true", help="of every project, not of this folder alone")
     parser.add_argument("--every", type=_seconds, default=2.0, metavar="S", help="seconds between looks (default: 2)")

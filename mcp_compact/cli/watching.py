@@ -9,19 +9,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mcp_compact import places
 from mcp_compact.cli.archive import ask, here
-from mcp_compact.cli.client_folders import SUFFIX, claude_project, claude_projects, codex_home
+from mcp_compact.cli.client_folders import SUFFIX, claude_project, claude_projects
 from mcp_compact.cli.text import count, shown
 from mcp_compact.errors import CallerError, CompactError
 from mcp_compact.service.service import Service
 
-CLAUDE_CODE, CODEX = "claude-code", "codex"
-CLIENTS = (CLAUDE_CODE, CODEX)
+CLAUDE_CODE = "claude-code"
+CLIENTS = ("claude-code", "codex", "gemini-cli", "pi")
 MOST_FILES = 10_000
 HEAD_BYTES = 1 << 18
 LEFT_ALONE_MS = 3_600_000
 """What was last written longer ago is left alone until it changes: no history is imported unasked."""
 SUFFIXES = (SUFFIX, ".json")
+PROJECT_ROOT = ".project_root"
 
 
 @dataclass(slots=True)
@@ -57,13 +59,13 @@ def _roots(what: Sequence[str], *, everywhere: bool) -> Iterator[Path]:
     for name in what or (CLAUDE_CODE,):
         if name == CLAUDE_CODE:
             yield claude_projects() if everywhere else claude_project(Path(here()))
-        elif name == CODEX:
-            yield codex_home() / "sessions"
+        elif name in CLIENTS:
+            yield from map(Path, places.history_folders()[name])
         else:
             path = Path(name).expanduser()
             if not path.exists():
                 raise CallerError(
-                    "missing_file", f"There is no file or folder {name!r}.", f"Clients are {' and '.join(CLIENTS)}."
+                    "missing_file", f"There is no file or folder {name!r}.", f"Clients are {', '.join(CLIENTS)}."
                 )
             yield path.resolve()
 
@@ -146,9 +148,17 @@ async def _take(service: Service, watch: Watch, path: Path) -> None:
 
 
 def _is_of(path: Path, project: str) -> bool:
-    """Does a transcript tell of work in this folder? Its beginning names the folder, as clients write it."""
+    """Does a transcript tell of work in this folder? Its beginning names the folder, as clients write it.
+
+    Gemini CLI writes the folder into a file above its chats.
+    """
     import json
 
+    for folder in list(path.parents)[:3]:
+        try:
+            return (folder / PROJECT_ROOT).read_text(encoding="utf-8").strip() == project
+        except (OSError, ValueError):
+            continue
     wanted = json.dumps(project, ensure_ascii=False)[1:-1].encode()
     try:
         with path.open("rb") as stream:

@@ -10,12 +10,13 @@ import time
 import anyio
 import pytest
 
-from mcp_compact.cli.watching import LEFT_ALONE_MS, Watch, changed_files, look, pass_over_old
+from mcp_compact.cli.watching import CLIENTS, LEFT_ALONE_MS, Watch, _roots, changed_files, look, pass_over_old
 from mcp_compact.config import load_settings
 from mcp_compact.wiring import open_service
 from tests.cli.conftest import REPOSITORY, as_lines, records
 
 SESSION = "5e551011-0000-4000-8000-000000000001"
+AT = "2026-11-30T20:00:00.000Z"
 
 
 def looked(watch, times=1):
@@ -41,6 +42,28 @@ def test_sessions_of_other_projects_are_left_alone(archive, transcript, tmp_path
     watch = Watch((transcript.parent,), str(tmp_path / "another"))
     looked(watch)
     assert (watch.records, watch.foreign) == (0, {transcript})
+
+
+def test_gemini_clis_chats_are_told_by_the_folder_that_is_written_above_them(archive, tmp_path):
+    project, others = tmp_path / "project", tmp_path / "others"
+    for name, folder in (("a", project), ("b", others)):
+        chats = tmp_path / "tmp" / name / "chats"
+        chats.mkdir(parents=True)
+        (chats.parent / ".project_root").write_text(str(folder))
+        lines = [
+            {"sessionId": f"session-{name}", "projectHash": "x", "startTime": AT, "lastUpdated": AT},
+            {"id": "1", "timestamp": AT, "type": "user", "content": [{"text": "Look."}]},
+        ]
+        (chats / f"session-{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    watch = Watch((tmp_path / "tmp",), str(project))
+    looked(watch)
+    assert watch.sessions == {"session-a"}
+    assert [path.name for path in watch.foreign] == ["session-b.jsonl"]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_every_client_that_is_named_has_its_folders(client):
+    assert list(_roots([client], everywhere=True))
 
 
 def test_a_file_that_was_named_is_taken_whatever_its_project(archive, transcript, tmp_path):
