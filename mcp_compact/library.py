@@ -10,6 +10,7 @@ from mcp_compact.compaction.policy import Policy
 from mcp_compact.compaction.request import CompactRequest
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.codec import canonical
+from mcp_compact.messages.message import Record
 from mcp_compact.messages.weights import UNITS_PER_TOKEN, CountUnits, Family, family_of
 from mcp_compact.service.offline import Offline, Report, compact_records, encode
 from mcp_compact.service.prepare import best_counter
@@ -17,8 +18,10 @@ from mcp_compact.transcripts.claude_code import ClaudeCodeReader
 from mcp_compact.transcripts.lines import read_lines
 from mcp_compact.transcripts.openai_chat_messages import INSTRUCTING
 from mcp_compact.transcripts.outs import out_of
-from mcp_compact.transcripts.registry import detect_format, reader_for
+from mcp_compact.transcripts.parsed import Reader
+from mcp_compact.transcripts.registry import GEMINI, RESPONSES, detect_format, reader_for
 from mcp_compact.transcripts.report import ImportReport
+from mcp_compact.transcripts.responses_out import is_item
 from mcp_compact.wiring import tokenizer
 
 CountTokens = Callable[[Sequence[str]], Sequence[int]]
@@ -58,20 +61,29 @@ def compact(  # noqa: PLR0913 - the options of a one-liner
 ) -> tuple[list[dict[str, Any]], Report]:
     """Compact a conversation so that it fits `target_tokens`; without it, below the window's threshold.
 
-    `messages` are API messages or transcript records, and stay as they are. Returns a list that is
-    valid for the provider and begins with a user message that stands for what left, and a report;
-    where nothing was to gain, the (repaired) messages as they were. Pass the returned list with
+    `messages` are API messages (of Anthropic, OpenAI, Gemini) or transcript records, and stay as they are.
+    Returns a list that is valid for the provider and begins with a user message that stands for what left, and
+    a report; where nothing was to gain, the (repaired) messages as they were. Pass the returned list with
     new messages appended to go on. Raises CallerError for an unknown format, a bad target or a bad message.
     """
     out_of(format)
     _check_target(target_tokens)
     messages = _listed(messages)
-    reader = ClaudeCodeReader("messages")
-    records = [parsed.record for at, item in enumerate(messages, 1) for parsed in _fed(reader, item, at)]
+    own_form = _own_form(messages)
+    reader: Reader
+    if own_form:
+        reader, records = _read(own_form, messages)
+    else:
+        items = ClaudeCodeReader("messages")
+        reader = items
+        records = [parsed.record for at, item in enumerate(messages, 1) for parsed in _fed(items, item, at)]
     system = [dict(item) for item in messages if item.get("role") in INSTRUCTING and "message" not in item]
     request = CompactRequest("manual", target_tokens=target_tokens, force=True)
     how = _offline(model or reader.facts().model, context_window, counting, policy)
     live, report = compact_records(records, request, how)
+    if own_form:
+        out, warnings = encode(live, format, records)
+        return out, _with_warnings(report, warnings)
     out, warnings = encode(live, format)
     # Contents of Gemini and rollouts of Codex have no place for a message of the system.
     kept = [] if format in ("gemini", "codex") else system
@@ -126,6 +138,28 @@ def _listed(messages: object) -> list[Any]:
     raise CallerError(
         "bad_messages", f"messages must be a list, not {kind}.", "Pass the conversation: [{role, content}, ...]."
     )
+
+
+def _own_form(messages: Sequence[Any]) -> str:
+    """The form of items of OpenAI's Responses API and of contents of Gemini, which have readers of their own."""
+    for item in messages:
+        if isinstance(item, Mapping) and isinstance(item.get("parts"), list):
+            return GEMINI
+        if isinstance(item, Mapping) and is_item(item) and isinstance(item.get("type"), str):
+            return RESPONSES
+    return ""
+
+
+def _read(format: str, messages: Sequence[Any]) -> tuple[Reader, list[Record]]:
+    for at, item in enumerate(messages, 1):
+        if not isinstance(item, Mapping):
+            raise CallerError("bad_message", f"Message {at} is no object.", "Pass the API's own items or contents.")
+    reader = reader_for(format, "messages")
+    try:
+        data = canonical([dict(item) for item in messages])
+    except (TypeError, ValueError, RecursionError) as error:
+        raise CallerError("bad_message", f"The messages are no JSON: {error}.", "Pass plain JSON values.") from None
+    return reader, [parsed.record for parsed in reader.read(read_lines([data]))]
 
 
 def _fed(reader: ClaudeCodeReader, item: Mapping[str, Any], place: int) -> Iterable[Any]:

@@ -18,6 +18,8 @@ from mcp_compact.compaction.wording import OPENING
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.weights import estimate_all
 from mcp_compact.testing import Talk, image, tool_result
+from mcp_compact.transcripts.validity.providers import findings
+from mcp_compact.transcripts.validity.rules import refused
 from tests.conversations import talks
 from tests.problems import problems
 
@@ -373,3 +375,49 @@ def test_what_a_client_cleared_itself_is_cleared() -> None:
     assert "def part0" not in texts_of(out)
     assert "def part1" in texts_of(out)
     assert problems(out) == []
+
+
+def items_of_responses() -> list[dict[str, object]]:
+    items: list[dict[str, object]] = [
+        {"role": "developer", "content": "Be kind."},
+        {"role": "user", "content": [{"type": "input_text", "text": "Read them all. Never touch vendor/."}]},
+    ]
+    for at in range(20):
+        given = json.dumps({"path": f"src/part_{at}.py"})
+        items += [
+            {"type": "reasoning", "id": f"rs_{at}", "summary": [], "encrypted_content": "x"},
+            {"type": "function_call", "id": f"fc_{at}", "call_id": f"c{at}", "name": "read", "arguments": given},
+            {"type": "function_call_output", "call_id": f"c{at}", "output": f"def part_{at}(): pass\n" * 60},
+        ]
+    return items
+
+
+def contents_of_gemini() -> list[dict[str, object]]:
+    contents: list[dict[str, object]] = [{"role": "user", "parts": [{"text": "Read them all. Never touch vendor/."}]}]
+    for at in range(20):
+        call = {"name": "read", "args": {"path": f"src/part_{at}.py"}}
+        answer = {"name": "read", "response": {"output": f"def part_{at}(): pass\n" * 60}}
+        contents.append({"role": "model", "parts": [{"functionCall": call, "thoughtSignature": "c2ln"}]})
+        contents.append({"role": "user", "parts": [{"functionResponse": answer}]})
+    return contents
+
+
+@pytest.mark.parametrize(
+    ("format", "provider", "messages"),
+    [
+        ("responses", "openai-responses", items_of_responses()),
+        ("gemini", "gemini", contents_of_gemini()),
+        ("anthropic", "anthropic", contents_of_gemini()),
+        ("openai", "openai-chat", items_of_responses()),
+    ],
+)
+def test_items_and_contents_of_other_apis_are_compacted_in_any_form(format, provider, messages):
+    out, report = compact(messages, 2_000, format=format)
+    assert (report.status, report.tokens_after <= 2_000) == ("compacted", True)
+    assert refused(findings(provider, out)) == []
+    assert "Never touch vendor/." in json.dumps(out)
+    if provider == "openai-responses":
+        # The last step stands whole: its reasoning, its call with the id that belongs to it, its output.
+        assert out[-3:] == messages[-3:]
+    if (format, provider) == ("gemini", "gemini"):
+        assert out[-2:] == messages[-2:]

@@ -14,7 +14,7 @@ from mcp_compact.messages.codec import clean, format_time
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.valid import Turn
-from mcp_compact.transcripts.beside import NOTHING, Beside
+from mcp_compact.transcripts.beside import Beside
 from mcp_compact.transcripts.facts import SessionFacts
 from mcp_compact.transcripts.responses_out import to_items
 
@@ -30,7 +30,7 @@ def session_items(  # noqa: PLR0913, PLR0917 - all that a rollout says
     at_ms: int,
     provider: str = OPENAI,
     records: Mapping[MessageUuid, Record] | None = None,
-    beside: Beside = NOTHING,
+    beside: Beside | None = None,
 ) -> Iterator[dict[str, Any]]:
     """The objects of a whole rollout that begins at `at_ms`: its head, the items, and the events that show them.
 

@@ -32,7 +32,8 @@ class Origin:
     records: Mapping[MessageUuid, Record] = field(default_factory=dict)
     facts: SessionFacts = field(default_factory=SessionFacts)
     session_id: str = ""
-    beside: Beside = NOTHING
+    beside: Beside | None = None
+    """None where nothing is known of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ def _anthropic(turns: Sequence[Turn], origin: Origin) -> list[Json]:
 
 
 def _openai(turns: Sequence[Turn], origin: Origin) -> list[Json]:
-    return to_chat(turns, origin.records, origin.beside)
+    return to_chat(turns, origin.records, origin.beside or NOTHING)
 
 
 def _responses(turns: Sequence[Turn], origin: Origin) -> list[Json]:
@@ -96,7 +97,7 @@ def out_of(name: str) -> Out:
     return OUTS[name]
 
 
-def origin_of(live: LiveContext, beside: Beside = NOTHING) -> Origin:
+def origin_of(live: LiveContext, beside: Beside | None = None) -> Origin:
     """The origin of the turns of a live context."""
     return Origin({record.uuid: record for record in live.all}, facts_of(live.all), beside=beside)
 
@@ -119,6 +120,6 @@ def finished(name: str, turns: Sequence[Turn], origin: Origin) -> Written:
     return Written(done.messages, done.changes)
 
 
-def written(name: str, turns: Sequence[Turn], live: LiveContext, beside: Beside = NOTHING) -> list[Json]:
+def written(name: str, turns: Sequence[Turn], live: LiveContext, beside: Beside | None = None) -> list[Json]:
     """Valid turns of a live context in an output format. Raises CallerError `unknown_format`."""
     return out_of(name).encode(turns, origin_of(live, beside))

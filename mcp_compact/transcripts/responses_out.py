@@ -57,13 +57,17 @@ _ENVELOPE = frozenset(("uuid", "parentUuid", "timestamp"))
 def to_items(
     turns: Iterable[Turn],
     records: Mapping[MessageUuid, Record] | None = None,
-    beside: Beside = NOTHING,
+    beside: Beside | None = None,
     *,
     for_codex: bool = False,
 ) -> list[Json]:
-    """The items of valid turns. `for_codex`: in the forms that Codex's own items have, which are fewer."""
+    """The items of valid turns. `for_codex`: in the forms that Codex's own items have, which are fewer.
+
+    Where nothing is known of what stands `beside` them, reasoning may be missing, and items go without their ids.
+    """
     known, listed = records or {}, list(turns)
-    writer = _Writer(known, beside, _verbatim_calls(listed, known), for_codex=for_codex)
+    is_known, beside = beside is not None, beside or NOTHING
+    writer = _Writer(known, beside, _verbatim_calls(listed, known), for_codex=for_codex, keeps_ids=is_known)
     out = [item for record in beside.leading for item in _system(record)]
     for stretch in _stretches(listed):
         out += writer.stretch(stretch)
@@ -145,13 +149,15 @@ class _Writer:
     beside: Beside
     calls: Mapping[ToolUseId, str]
     for_codex: bool = False
+    keeps_ids: bool = True
 
     def stretch(self, turns: Sequence[Turn]) -> Iterator[Json]:
         """The items of the model's turns that follow each other, or of one turn of the user."""
         owned = [self._verbatim(turn) for turn in turns]
         beside = [item_of(record.raw) for turn in turns for record in self._beside(turn)]
         is_whole = (
-            all(item is not None for item in owned)
+            self.keeps_ids
+            and all(item is not None for item in owned)
             and turns[0].uuid not in self.beside.parted
             # Codex keeps reasoning without its id, and the API wants one.
             and (self.for_codex or all("id" in item for item in beside if item.get("type") == "reasoning"))
