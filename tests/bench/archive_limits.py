@@ -38,6 +38,7 @@ FLAT = {
     "get_context_status": None,
     "tail of 100": None,
     "original by id": None,
+    "search after appends": None,
     "search, newest 20": None,
     "search, best 20": None,
     "search in one session": None,

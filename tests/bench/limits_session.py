@@ -121,6 +121,7 @@ class Measured:
             "tail of 100": partial(self._tail, self._newest()),
             "tail of 100, with bodies": self._bodies,
             "original by id": lambda: self.service.original(SESSION, middle),
+            "search after appends": lambda: self.service.search("import", limit=20),
             "search, newest 20": lambda: self.service.search("import", limit=20),
             "search, best 20": lambda: self.service.search(RARE, limit=20, narrowed=Narrowed(order=BEST)),
             "search in one session": lambda: self.service.search(RARE, limit=20, session_id=SESSION),

@@ -10,6 +10,7 @@ from mcp_compact.adapters.sqlite.connection import (
     BUSY_SECONDS,
     ArchiveConnection,
     check_point,
+    failing_clearly,
     has_grown,
     reading,
     writing,
@@ -30,7 +31,7 @@ _NEXT = (
 
 def waiting(conn: sqlite3.Connection) -> int:
     """Records that are not in the index yet."""
-    with reading(conn):
+    with failing_clearly():
         row = conn.execute("SELECT last_record - indexed_record FROM archive").fetchone()
         return int(row[0])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from mcp_compact.adapters.sqlite.connection import reading, writing
+from mcp_compact.adapters.sqlite.connection import failing_clearly, reading, writing
 from mcp_compact.adapters.sqlite.operations import derived, state
 from mcp_compact.adapters.sqlite.operations.encoding import json_text, json_value, safe_id
 from mcp_compact.adapters.sqlite.operations.state import COLUMNS, Session
@@ -24,6 +24,11 @@ def existing(conn: sqlite3.Connection, key: SessionKey) -> Session:
 
 def session(conn: sqlite3.Connection, key: SessionKey) -> SessionRow | None:
     """The session's counters, None where there is no such session."""
+    # One statement needs no transaction around it; what an older release wrote is read with some more.
+    with failing_clearly():
+        found = state.load(conn, key)
+        if found is None or found.media_count is not None:
+            return _row(conn, found) if found else None
     with reading(conn):
         found = state.load(conn, key)
         return _row(conn, found) if found else None
