@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from mcp_compact.config import Settings, load_settings
 from mcp_compact.errors import CallerError
 from mcp_compact.service.results import SessionLine
 from mcp_compact.service.service import Service
+
+if TYPE_CHECKING:
+    from mcp_compact.adapters.sqlite.connection import ArchiveConnection
 
 Answer = TypeVar("Answer")
 SHORT_ID = 8
@@ -54,7 +56,7 @@ def require_database(settings: Settings) -> None:
         )
 
 
-def opened(settings: Settings) -> sqlite3.Connection:
+def opened(settings: Settings) -> ArchiveConnection:
     """A connection to the archive for the operations themselves, as durable as the settings ask for."""
     from mcp_compact.adapters.sqlite.operations import connect
 

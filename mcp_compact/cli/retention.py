@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from mcp_compact import ancestors
-from mcp_compact.adapters.sqlite.operations import connect
 from mcp_compact.adapters.sqlite.operations.backups import known_backups
 from mcp_compact.adapters.sqlite.operations.forgetting import forget
 from mcp_compact.adapters.sqlite.operations.growth import SessionSize, keys, past
-from mcp_compact.cli.archive import require_database
+from mcp_compact.cli.archive import opened, require_database
 from mcp_compact.cli.forget import agreed
 from mcp_compact.cli.output import print_json
 from mcp_compact.cli.text import age, count, shown, size
@@ -37,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     require_database(settings)
     now_ms = SystemClock().now_ms()
-    with closing(connect(settings.db)) as conn:
+    with closing(opened(settings)) as conn:
         going, used = past(conn, LOCAL, now_ms - days * DAY_MS, ancestors.is_alive)
         if not arguments.json:
             print("\n".join(_lines(going, used, days, now_ms)))

@@ -9,9 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mcp_compact.adapters.sqlite.operations import connect
 from mcp_compact.adapters.sqlite.operations.growth import SessionSize, Sizes, months, session_sizes, sizes
-from mcp_compact.cli.archive import require_database
+from mcp_compact.cli.archive import opened, require_database
 from mcp_compact.cli.output import plain, print_json
 from mcp_compact.cli.picture import bar
 from mcp_compact.cli.terminal import Terminal, terminal
@@ -29,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     settings = load_settings()
     require_database(settings)
-    with closing(connect(settings.db)) as conn:
+    with closing(opened(settings)) as conn:
         whole, found = sizes(conn), session_sizes(conn)
     if arguments.json:
         print_json(_as_json(settings.db, whole, found, arguments.limit))

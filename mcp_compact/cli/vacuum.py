@@ -7,10 +7,9 @@ import shutil
 from contextlib import closing
 from pathlib import Path
 
-from mcp_compact.adapters.sqlite.operations import connect
 from mcp_compact.adapters.sqlite.operations.backups import is_open
 from mcp_compact.adapters.sqlite.operations.growth import Sizes, merge_index, sizes, vacuum
-from mcp_compact.cli.archive import require_database
+from mcp_compact.cli.archive import opened, require_database
 from mcp_compact.cli.output import print_json
 from mcp_compact.cli.text import size
 from mcp_compact.config import load_settings
@@ -26,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     require_database(settings)
     # Before any connection of this process is open: asking takes its locks away.
     others = is_open(settings.db)
-    with closing(connect(settings.db)) as conn:
+    with closing(opened(settings)) as conn:
         before = sizes(conn)
         merge_index(conn)
         held = sizes(conn)
