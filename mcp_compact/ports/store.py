@@ -93,6 +93,8 @@ class SourcePosition:
     """Of the first bytes read: another file under the same name starts afresh."""
     state: str = ""
     """The reader's own state, as JSON."""
+    session_id: str = field(default="", compare=False)
+    """The session that it was read into; empty before it is stored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,8 @@ class ImportWork:
     total_bytes: int
     offset: int = 0
     line: int = 1
+    began: str = ""
+    """The session that an earlier import of the file went to."""
     key: SessionKey | None = None
     stored: int = 0
     known: int = 0
@@ -120,7 +122,7 @@ def work_at(head: Head, stem: str, session_id: str, position: SourcePosition | N
     reader = reader_for(head.format, session_id or stem, state, _always if state else _never)
     work = ImportWork(reader, head.format, head.source, session_id, head.hash, head.size)
     if position is not None and state is not None:
-        work.offset, work.line = position.offset, position.line
+        work.offset, work.line, work.began = position.offset, position.line, position.session_id
     return work
 
 
@@ -240,7 +242,12 @@ def ready(work: ImportWork, namespace: str, stem: str, read: ReadBatch) -> list[
 
 
 def key_of(namespace: str, work: ImportWork, stem: str, first: Sequence[Parsed]) -> SessionKey:
-    """The session that a file belongs to: as asked, else by its own ids, else by its name."""
+    """The session that a file belongs to: the one that it was read into, as asked, by its own ids, or by its name.
+
+    A file may name another session further down; what follows still belongs to what was read of it before.
+    """
+    if work.began:
+        return session_key(namespace, work.began)
     reader = work.reader
     facts = reader.facts(reader.sole_agent)
     named = facts.session_id is None or any(item.record.raw.get("sessionId") == stem for item in first)

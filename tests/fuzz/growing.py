@@ -42,7 +42,7 @@ async def _imported(service: Service, path: Path, states: Sequence[bytes]) -> tu
             # So little of it is no transcript yet.
             continue
     records = await look(service, _records)
-    contexts = [await everything(service, session, "anthropic") for session in await look(service, session_ids)]
+    contexts = [await everything(service, session, "anthropic") for session in sorted(await look(service, session_ids))]
     await emptied(service)
     await to_thread.run_sync(path.unlink)
     return records, contexts
@@ -50,5 +50,5 @@ async def _imported(service: Service, path: Path, states: Sequence[bytes]) -> tu
 
 def _records(conn: sqlite3.Connection) -> list[tuple[str, str, bytes]]:
     return conn.execute(
-        "SELECT s.session_id, r.uuid, r.body_hash FROM record r JOIN session s ON s.id = r.session ORDER BY s.id, r.seq"
+        "SELECT s.session_id, r.uuid, r.body_hash FROM record r JOIN session s ON s.id = r.session ORDER BY s.session_id, r.seq"
     ).fetchall()

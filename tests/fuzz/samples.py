@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mcp_compact.transcripts.registry import FORMATS
 from tests.transcripts.foreign import WRITERS, Call, Turn
-from tests.transcripts.samples import answer, call, jsonl, result, text, user
+from tests.transcripts.samples import SESSION, answer, call, jsonl, result, text, user
 
 LARGEST = 70_000
 """Bytes of a real transcript that is taken; larger ones take too long for thousands of mutants."""
@@ -42,7 +42,7 @@ def claude_code() -> bytes:
                 "type": "progress",
                 "uuid": "p1",
                 "parentUuid": "a2",
-                "sessionId": "s",
+                "sessionId": SESSION,
                 "data": {"type": "agent_progress", "agentId": "g1", "message": user("e1", "task")},
             },
             user("u2", [result("t1", "text of a file\n" * 20), IMAGE], "p1"),

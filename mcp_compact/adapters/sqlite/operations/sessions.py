@@ -78,7 +78,8 @@ def position(conn: sqlite3.Connection, namespace: str, source: str) -> SourcePos
     """How far a source was read, None where it never was."""
     with reading(conn):
         row = conn.execute(
-            "SELECT source, offset, line, ordinal, head_hash, state FROM source WHERE namespace = ? AND source = ?",
+            "SELECT p.source, p.offset, p.line, p.ordinal, p.head_hash, p.state, s.session_id FROM source p "
+            "JOIN session s ON s.id = p.session WHERE p.namespace = ? AND p.source = ?",
             (safe_id(namespace), safe_id(source)),
         ).fetchone()
         return SourcePosition(*row) if row else None
