@@ -40,7 +40,7 @@ def mend(conn: sqlite3.Connection, filled: Filled) -> list[Fate]:
     conn.execute("DELETE FROM record_seq_known WHERE id > ? OR id IN (SELECT id FROM record)", (reach,))
     conn.execute("UPDATE archive SET last_record = ?", (reach,))
     numbers = [row[0] for row in conn.execute("SELECT id FROM session UNION SELECT session FROM record ORDER BY 1")]
-    fates = [_mended(conn, number, filled) for number in numbers]
+    fates = [_mended_somehow(conn, number, filled) for number in numbers]
     if "record" in filled.damaged:
         fates += _homeless(conn, max(numbers, default=0) + 1)
     conn.execute("DELETE FROM body WHERE id NOT IN (SELECT body_id FROM record)")
@@ -72,13 +72,26 @@ def _homeless(conn: sqlite3.Connection, number: int) -> list[Fate]:
     return [fate]
 
 
-def _mended(conn: sqlite3.Connection, number: int, filled: Filled) -> Fate:
+def _mended_somehow(conn: sqlite3.Connection, number: int, filled: Filled) -> Fate:
+    """Rows whose damage shows in no hash may hold anything: where they do not fit, only what is needed is taken."""
+    conn.execute("SAVEPOINT mending")
+    try:
+        return _mended(conn, number, filled)
+    except (sqlite3.IntegrityError, ValueError, TypeError, LookupError, AssertionError):
+        conn.execute("ROLLBACK TO mending")
+        return _mended(conn, number, filled, is_cautious=True)
+    finally:
+        if conn.in_transaction:
+            conn.execute("RELEASE mending")
+
+
+def _mended(conn: sqlite3.Connection, number: int, filled: Filled, *, is_cautious: bool = False) -> Fate:
     session, is_made = _session(conn, number)
     fate = Fate(session.session_id)
     if is_made:
         fate.notes.append("its own row was lost: title and counters are made again from its messages")
     drop_strangers(conn, session)
-    hold = _markers_hold(conn, session, filled, is_made=is_made)
+    hold = not is_cautious and _markers_hold(conn, session, filled, is_made=is_made)
     lost_bodies(conn, number, fate)
     gaps(conn, session, fate)
     for table in (*OF_RECORD, "marker"):
@@ -93,7 +106,7 @@ def _mended(conn: sqlite3.Connection, number: int, filled: Filled) -> Fate:
     if not hold:
         _uncompact(conn, session)
         fate.notes.append("what its compactions did was lost: every message is live again")
-    if fate.unproven or filled.damaged & set(PARTS):
+    if not is_cautious and (fate.unproven or filled.damaged & set(PARTS)):
         make_parts(conn, number)
     _count(conn, session)
     if is_made:

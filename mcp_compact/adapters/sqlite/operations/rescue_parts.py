@@ -22,8 +22,10 @@ def make_parts(conn: sqlite3.Connection, session: int) -> None:
     reached = 0
     while rows := conn.execute(_MESSAGES, (session, MESSAGE, reached, AT_ONCE)).fetchall():
         records = [record_of_row(row) for row in rows]
-        placed = [placed_of(item) for item in prepare(records, None, with_content_hash=False)]
-        for item, record in zip(placed, records, strict=True):
+        reached = records[-1].seq
+        # What a damaged row calls no message has none.
+        messages = [record for record in records if record.is_message]
+        placed = [placed_of(item) for item in prepare(messages, None, with_content_hash=False)]
+        for item, record in zip(placed, messages, strict=True):
             item.seq = record.seq
         write_parts(conn, session, placed)
-        reached = records[-1].seq

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from mcp_compact.adapters.sqlite.operations.encoding import ids_text, safe_id
 from mcp_compact.adapters.sqlite.operations.rows import CHAIN, MARKER, MESSAGE, OTHER, inner_message, is_intact, parsed
 from mcp_compact.adapters.sqlite.operations.state import Session
+from mcp_compact.adapters.sqlite.operations.writing_rows import reserve_ids
 from mcp_compact.messages.codec import body_hash, canonical, decode_message, parse_time, well_formed
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.message import Record
@@ -160,7 +161,7 @@ def _add(
     conn: sqlite3.Connection, session: Session, seq: int, made: Record, number: int, message_id: str | None = None
 ) -> None:
     if not number:
-        number = conn.execute("UPDATE archive SET last_record = last_record + 1 RETURNING last_record").fetchone()[0]
+        number = reserve_ids(conn, 1)
     if conn.execute("SELECT 1 FROM record WHERE session = ? AND uuid = ?", (session.id, made.uuid)).fetchone():
         made = replace(made, uuid=MessageUuid(f"{made.uuid}-{LOST}-{seq}"))
     weight = weigh([made.blocks])[0] if made.is_message else NOTHING

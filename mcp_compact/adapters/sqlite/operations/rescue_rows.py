@@ -132,7 +132,8 @@ def _along(conn: sqlite3.Connection, pages: Pages, root: object, shape: Shape) -
         seen.damaged_pages += 1
         return seen
     for row in walk(pages, root, seen):
-        if len(row.values) > len(shape.columns) or not _insert(conn, shape, row):
+        # A damaged pointer may lead into another table.
+        if not shape.fits(row) or not _insert(conn, shape, row):
             seen.damaged_rows += 1
     return seen
 
