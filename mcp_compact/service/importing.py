@@ -20,6 +20,7 @@ from mcp_compact.service.results import ImportResult
 from mcp_compact.service.status import status_of
 from mcp_compact.transcripts.registry import detect_format, reader_for
 from mcp_compact.transcripts.report import FINDINGS
+from mcp_compact.transcripts.sniffing import HEADS_BYTES
 
 SHOWN_PROBLEMS = 20
 
@@ -45,11 +46,24 @@ async def import_content(
 ) -> ImportResult:
     """Import a transcript given as text; without a session id one is made from the text."""
     data = content.encode("utf-8", "surrogatepass")
-    name = format_name or detect_format(data)
+    # In a thread and of the beginning alone: what is no transcript would keep everybody else waiting.
+    name = format_name or await to_thread.run_sync(_format_of, data)
     stem = session_id or f"import-{blake2b(data, digest_size=6).hexdigest()}"
     work = ImportWork(reader_for(name, stem), name, "", session_id, "", len(data))
     await _run(deps, namespace, work, iter([data]), stem, None)
     return await _result(deps, work)
+
+
+def _format_of(data: bytes) -> str:
+    """The format of a text by its beginning; where that does not tell, by more of it."""
+    for size in sorted(HEADS_BYTES):
+        try:
+            return detect_format(data[:size])
+        except CallerError as error:
+            if error.code != "not_a_transcript" or size >= len(data):
+                raise
+            unknown = error
+    raise unknown
 
 
 async def _run(

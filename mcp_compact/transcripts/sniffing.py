@@ -15,6 +15,8 @@ from mcp_compact.transcripts.kinds import KNOWN_TYPES
 HEADS_BYTES = (1 << 16, 1 << 22)
 """How much of a file is looked at: nearly always the first is enough; a document may begin with a long prompt."""
 OBJECTS = 40
+MOST_LEVELS = 500
+"""What is nested deeper is no transcript, and not worth the time of looking at all of it."""
 LISTS = ("messages", "history", "contents", "input", "output", "steps")
 """Keys under which a file's one value holds its entries."""
 VALUE_CHARS = 80
@@ -54,6 +56,8 @@ def outlines(text: str) -> Iterator[Outline]:
         mark = match[0]
         if mark in "{[":
             depth += 1
+            if depth > MOST_LEVELS:
+                return
             path.append(key)
             if depth == base and outline.keys:
                 yield outline

@@ -127,6 +127,12 @@ def test_surrogates_in_every_text_of_every_tool_end_nothing(server: Web) -> None
         assert server.call(name, arguments).status == 200
 
 
+@pytest.mark.parametrize("text", ["{" * 900_000, '{"a":' * 100_000, "[" * 900_000, "\n" * 400_000])
+def test_a_transcript_of_nothing_but_brackets_is_none(server: Web, text: str) -> None:
+    answer = server.call("import_transcript", {"content": text})
+    assert (answer.status, b'"isError":true' in answer.body) == (200, True)
+
+
 def test_headers_without_end_are_refused(server: Web) -> None:
     with connected(server) as own:
         own.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n")

@@ -10,6 +10,7 @@ from mcp_compact.transcripts.anthropic import AnthropicReader
 from mcp_compact.transcripts.claude_code import ClaudeCodeReader
 from mcp_compact.transcripts.outs import out_of
 from mcp_compact.transcripts.registry import FORMATS, detect_format, reader_for, sniff
+from mcp_compact.transcripts.sniffing import MOST_LEVELS, outlines
 from tests.transcripts.samples import jsonl, user
 
 FORMAT_OF = {
@@ -155,3 +156,9 @@ def test_unknown_format_is_refused_with_what_there_is():
         assert "claude-code" in caught.value.hint
         assert "anthropic" in caught.value.hint
     json.dumps(str(caught.value))
+
+
+def test_what_is_nested_deeper_than_any_transcript_is_not_looked_at() -> None:
+    within, beyond = ("{" * depth + '"type": "user"}' for depth in (MOST_LEVELS, MOST_LEVELS + 1))
+    assert list(outlines(beyond)) == []
+    assert len(list(outlines('{"a":' * 3 + within[3:]))) == 1
