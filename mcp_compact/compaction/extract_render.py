@@ -43,7 +43,13 @@ def document(
             _put(made.setdefault(section, {}), heads, passages[number], section, (run[0] == 0, text))
     others = [name for name in made if name not in HEADINGS]
     sections = [Section(name, _body(made[name], heads)) for name in (*HEADINGS, *others) if name in made]
-    return MemoryDocument(words.title, (Section("", NOTE), *sections))
+    note = [Section("", NOTE)] if any(map(_quotes, sections)) else []
+    return MemoryDocument(words.title, (*note, *sections))
+
+
+def _quotes(section: Section) -> bool:
+    """Does a section hold anything that the note explains?"""
+    return any(mark in section.body for mark in (QUOTE, "→", JOINT))
 
 
 def _put(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from mcp_compact.compaction.identifiers import identifiers
 from mcp_compact.compaction.rules import Rule, in_force, rules_in
+from mcp_compact.compaction.rules_ended import same_but_for_figures
 from mcp_compact.messages.blocks import TextBlock
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.weights import CountUnits
@@ -33,7 +34,7 @@ class Request:
 
 
 def requests(messages: Iterable[str]) -> list[Request]:
-    """The bullets of these messages, old to new; what is said again stands where it was said last.
+    """The bullets of these messages, old to new; what is said again (of another figure) stands where it was said last.
 
     Rules that a later message revokes are left out, and so are the words that do nothing but revoke.
     """
@@ -42,7 +43,7 @@ def requests(messages: Iterable[str]) -> list[Request]:
     found: dict[str, Request] = {}
     for message in said:
         for request in _of_message(_without(message, gone)):
-            key = request.text.casefold()
+            key = same_but_for_figures(request.text)
             found.pop(key, None)
             found[key] = request
     made = list(found.values())

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mcp_compact.compaction.rules_ended import ended_by, replaces
+from mcp_compact.compaction.rules_ended import ended_by, replaces, same_but_for_figures
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.rule_grammar import (
@@ -109,13 +109,13 @@ def rules_in(words: str) -> Iterator[tuple[str, str]]:
 
 
 def in_force(said: Iterable[Rule]) -> tuple[Rule, ...]:
-    """What holds of rules and revocations, old to new; what is said again stands where it was said last."""
+    """What holds of rules and revocations, old to new; of what is said again (of another figure) the last."""
     held: dict[str, Rule] = {}
     for rule in said:
         for key in ended_by(rule.text, _open_to(rule, held)):
             del held[key]
         if rule.kind != REVOCATION:
-            key = rule.text.casefold()
+            key = rule.text.casefold() if rule.pinned else same_but_for_figures(rule.text)
             held.pop(key, None)
             held[key] = rule
     return tuple(held.values())

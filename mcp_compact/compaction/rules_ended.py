@@ -43,6 +43,14 @@ _FORBIDS = re.compile(
     r"(?:please )?(?:never|don'?t|do not|no|avoid|stop|niemals?|nie|kein\w*|ne|n'|jamais|nunca|não|non|никогда|не)\b|不要|禁止|别|不得|不能",
     re.IGNORECASE,
 )
+_FIGURE = re.compile(
+    r"(\b(?:is|are|to|at|under|below|above|over|than|most|least|exceed|within|until|before|by|on|ist|auf|unter|über|bis|"
+    r"vor|est|es|é|до)\s+(?:now\s+|only\s+)?|[=:]\s*|[是为至到于过])([$€£]?\d[\d.,:%]*(?:-\d+)*)(?![\w/])",
+    re.IGNORECASE,
+)
+"""A figure behind a word that gives a value or a limit. Elsewhere a figure may tell things apart: `file number 3`."""
+_LETTERS = re.compile(r"[^\W\d_]{2,}")
+FEWEST_SAME_WORDS = 4
 SAME_CHARS, LONGEST_ENDING = 4, 4
 """Words with so long a common beginning, and no more than such an ending, are forms of one word."""
 
@@ -51,6 +59,16 @@ def replaces(sentence: str) -> str:
     """What a rule takes the place of: `use make check instead of ruff and pytest`; empty where it says no such thing."""
     match = _INSTEAD.search(sentence)
     return (match[1] or match[2]).strip() if match else ""
+
+
+def same_but_for_figures(sentence: str) -> str:
+    """A key that two sentences share where they say the same of another figure: `the cap is $500`, `the cap is $700`.
+
+    The later one holds then. Sentences of few words, and those without figures, are only like themselves.
+    """
+    own = " ".join(sentence.split()).casefold()
+    general = _FIGURE.sub(r"\1#", own)
+    return general if general != own and len(_LETTERS.findall(general)) >= FEWEST_SAME_WORDS else own
 
 
 def ended_by(sentence: str, held: Mapping[str, str]) -> list[str]:

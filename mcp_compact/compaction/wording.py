@@ -6,7 +6,7 @@ OPENING = (
     "The start of this conversation was replaced by the notes below. "
     "Go on with the work without asking; nothing was lost."
 )
-TAIL_FOLLOWS = "The newest messages follow the notes; of their results only those are missing that say so."
+TAIL_FOLLOWS = "The newest messages follow; cleared ones say so."
 SEARCH = (
     'Everything that was said before can be searched: search_messages(query, session_id="{session_id}"); '
     "get_original gives a message or result back whole."

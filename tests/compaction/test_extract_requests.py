@@ -87,3 +87,13 @@ def test_words_from_before_the_records_tell_what_they_revoke():
 def test_records_without_a_revocation_are_the_same():
     records = [user("Fix it. Never push to main.", 1)]
     assert without_revoked(records)[0] is records[0]
+
+
+def test_a_fact_that_is_said_again_with_another_figure_stands_with_the_newest_only() -> None:
+    said = [
+        "The launch deadline is 2027-08-09 for now.",
+        "Look at the log.",
+        "The launch deadline is 2027-12-26 for now.",
+    ]
+    texts = [request.text for request in requests(said)]
+    assert texts == ["Look at the log.", "The launch deadline is 2027-12-26 for now."]

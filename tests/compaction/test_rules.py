@@ -6,6 +6,7 @@ from mcp_compact.compaction.extract_requests import requests
 from mcp_compact.compaction.rules import (
     Rule,
     holding,
+    in_force,
     rule_to_json,
     rules_in,
     rules_of,
@@ -198,3 +199,40 @@ def test_a_rule_is_told_as_json_with_where_it_was_said():
     assert rule_to_json(Rule("Never push to main.", "rule", 2, 7, MessageUuid("u2"), pinned=True)) == {
         "text": "Never push to main.", "kind": "rule", "turn": 2, "seq": 7, "uuid": "u2", "pinned": True,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The budget cap is $500 total, never exceed it.", "The budget cap is $700 total, never exceed it."),
+        (
+            "Always finish before 2027-03-01, that date is fixed.",
+            "Always finish before 2027-04-15, that date is fixed.",
+        ),
+        ("Keep every line of the code under 80 characters.", "Keep every line of the code under 100 characters."),
+    ],
+)
+def test_the_same_rule_with_another_figure_takes_the_place_of_the_older_one(old: str, new: str) -> None:
+    assert [rule.text for rule in in_force([Rule(old), Rule("Never touch vendor/."), Rule(new)])] == [
+        "Never touch vendor/.",
+        new,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Never edit src/v1/parser.py by hand please.", "Never edit src/v2/parser.py by hand please."),
+        ("The port is 8080.", "The port is 9090."),
+        ("Never touch file number 3 of the project.", "Never touch file number 4 of the project."),
+        ("The staging database is MySQL 8 in us-west-1.", "The production database is MySQL 8 in us-west-1."),
+    ],
+)
+def test_rules_about_other_things_and_short_ones_stand_side_by_side(one: str, other: str) -> None:
+    assert [rule.text for rule in in_force([Rule(one), Rule(other)])] == [one, other]
+
+
+def test_a_pinned_rule_is_not_replaced_by_one_with_another_figure() -> None:
+    pinned = Rule("Keep every line of the code under 80 characters.", pinned=True)
+    later = Rule("Keep every line of the code under 100 characters.")
+    assert in_force([pinned, later]) == (pinned, later)

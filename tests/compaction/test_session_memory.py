@@ -252,7 +252,7 @@ def test_the_largest_results_of_the_tail_are_cleared_where_it_would_not_fit() ->
 def test_the_summary_says_how_to_go_on_and_that_newer_messages_follow() -> None:
     text = planned(chat(), memory(20)).service[0].text
     assert "without asking" in text
-    assert "newest messages follow the notes" in text
+    assert "newest messages follow" in text
 
 
 def test_the_summary_names_the_session_to_search_only_where_there_is_one() -> None:
