@@ -44,17 +44,41 @@ def merged(first: MemoryDocument, second: MemoryDocument) -> MemoryDocument:
 
 
 def _fitted(document: MemoryDocument, units: int, count: CountUnits, note: CutNote | None) -> MemoryDocument:
-    if count([document.render()])[0] <= units:
+    text = document.render()
+    whole = count([text])[0]
+    if whole <= units:
         return document
     order = _by_need(document)
-    low, high = 0, len(order) - 1
+    number = _most(
+        len(order) - 1,
+        _by_length(document, order, len(text) * units // whole),
+        lambda lines: count([_kept(document, order[:lines], note).render()])[0] <= units,
+    )
+    return _kept(document, order[:number], note)
+
+
+def _most(most: int, guess: int, fits: Callable[[int], bool]) -> int:
+    """The largest number up to `most` that fits, 0 for none. Near the guess first: each look counts a whole text."""
+    low, high, step, at = 0, most, 1, guess
     while low < high:
-        middle = (low + high + 1) // 2
-        if count([_kept(document, order[:middle], note).render()])[0] <= units:
-            low = middle
+        at = max(low + 1, min(at, high))
+        if fits(at):
+            low, at = at, at + step
         else:
-            high = middle - 1
-    return _kept(document, order[:low], note)
+            high, at = at - 1, at - step
+        # Away from a guess that was bad, ever faster; at last by halves.
+        step, at = (2 * step, at) if high - low > 2 * step else (1, (low + high + 1) // 2)
+    return low
+
+
+def _by_length(document: MemoryDocument, order: Sequence[_Place], room_chars: int) -> int:
+    """About how many of the lines take so many characters."""
+    lines = [section.body.splitlines() for section in document.sections]
+    for number, (section, line) in enumerate(order):
+        room_chars -= len(lines[section][line]) + 1
+        if room_chars < 0:
+            return number
+    return len(order)
 
 
 def _by_need(document: MemoryDocument) -> list[_Place]:

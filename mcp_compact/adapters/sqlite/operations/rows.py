@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from mcp_compact.adapters.sqlite.failures import DamagedBodyError
 from mcp_compact.adapters.sqlite.operations.encoding import ids_of, json_list
@@ -67,8 +67,8 @@ def entry_of_row(row: Narrow, weight: Weight) -> Entry:
         message_id=ApiMessageId(row.message_id) if row.message_id is not None else None,
         weight=weight,
         text_holding=bool(row.text_holding),
-        calls=tuple(ToolUseId(item) for item in ids_of(row.calls)),
-        results=tuple(ToolUseId(item) for item in ids_of(row.results)),
+        calls=cast("tuple[ToolUseId, ...]", tuple(ids_of(row.calls))) if row.calls else (),
+        results=cast("tuple[ToolUseId, ...]", tuple(ids_of(row.results))) if row.results else (),
         at_ms=row.at_ms,
         has_thinking=bool(row.has_thinking),
     )
