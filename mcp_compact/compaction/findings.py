@@ -66,12 +66,19 @@ def tool_references(record: Record) -> tuple[str, ...]:
 
     A client's own search answers with the parts themselves, the provider's with a list of them.
     """
-    parts = [part for b in record.blocks if isinstance(b, ToolResultBlock) for part in b.parts]
+    others = [
+        part
+        for block in record.blocks
+        if isinstance(block, ToolResultBlock)
+        for part in block.parts
+        if isinstance(part, OtherBlock)
+    ]
+    if not others:
+        return ()
     references: list[object] = []
-    for part in parts:
-        if isinstance(part, OtherBlock):
-            inner = part.raw.get("tool_references")
-            references += inner if isinstance(inner, list) else [part.raw]
+    for part in others:
+        inner = part.raw.get("tool_references")
+        references += inner if isinstance(inner, list) else [part.raw]
     names = [_reference(item) for item in references]
     return tuple(name for name in names if name)
 
