@@ -29,7 +29,7 @@ IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png"
 
 def claude_code() -> bytes:
     """With thinking, parallel calls of one message id, a sub-agent, a rewind and the client's own compactions."""
-    kept = {"headUuid": "u2", "tailUuid": "u2", "anchorUuid": "s1"}
+    kept = {"headUuid": "u4", "tailUuid": "u4", "anchorUuid": "s1"}
     return jsonl(
         [
             {"type": "mode", "mode": "normal"},
