@@ -102,17 +102,16 @@ def done(conn: sqlite3.Connection, given: Given, settings: Settings, now_ms: int
 
     Of Claude Code the boundary itself comes with the transcript, which it writes after this hook: so it is there once.
     """
-    own = None
-    if given.client in BOUNDARY_FIRST:
-        # What was compacted is asked for while the archive does not know the boundary yet.
-        known = session_key(NAMESPACE, given.session_id)
-        own = compacted(conn, known, settings) if operations.session(conn, known) is not None else None
+    before = _before_boundary(conn, given, settings) if given.client in BOUNDARY_FIRST else None
     key = catch_up(conn, given, settings, now_ms)
     if key is None:
         return
-    found = last_compacted(conn, key) if given.client in BOUNDARY_FIRST and not given.summary else None
-    summary = given.summary or (found[1] if found is not None else "")
-    own = own or compacted(conn, key, settings)
+    own, summary = compacted(conn, key, settings), given.summary
+    if own is not None and given.client in BOUNDARY_FIRST and (found := last_compacted(conn, key)) is not None:
+        # Whoever picked the boundary up before, a server or the end of a turn, what was compacted is behind it.
+        is_new = before is not None and before[0] != _marker(conn, key)
+        material = before[1].material if before is not None and is_new else found[0]
+        own, summary = Compacted(own.session_id, own.rules, material), summary or found[1]
     if own is None or not summary.strip():
         return
     state = hook_state(conn, key)
@@ -125,6 +124,18 @@ def done(conn: sqlite3.Connection, given: Given, settings: Settings, now_ms: int
     )
     told = _told(own.rules, summary, state.given)
     put_hook_state(conn, key, refinement=text if says_something(left) else "", rules=len(own.rules), rules_told=told)
+
+
+def _before_boundary(conn: sqlite3.Connection, given: Given, settings: Settings) -> tuple[int, Compacted] | None:
+    """The newest marker, and the session while the archive does not know the new one yet; None for no session."""
+    key = session_key(NAMESPACE, given.session_id)
+    own = compacted(conn, key, settings)
+    return (_marker(conn, key), own) if own is not None else None
+
+
+def _marker(conn: sqlite3.Connection, key: SessionKey) -> int:
+    snapshot = operations.snapshot(conn, key, memory_text.NEWEST)
+    return snapshot.base.marker_seq if snapshot is not None else 0
 
 
 def found_done(conn: sqlite3.Connection, given: Given, settings: Settings, now_ms: int) -> str:

@@ -84,6 +84,20 @@ def test_codex_gives_back_what_its_summary_lost_and_says_nothing_to_the_summary_
     assert client.notes() == []
 
 
+def test_a_server_that_was_faster_with_the_boundary_takes_nothing_away(client: ClientFolder):
+    path = rollout(client, f"Look at the gauge. {RULE}")
+    at = {"transcript_path": str(path)}
+    ask(client, "codex", "PreCompact", trigger="auto", **at)
+    with path.open("ab") as stream:
+        stream.write(compacted_line())
+    ask(client, "codex", "Stop", **at)
+    ask(client, "codex", "PostCompact", trigger="auto", **at)
+    said = ask(client, "codex", "SessionStart", source="compact", **at)
+    assert RULE in said.context
+    assert FACT in said.context
+    assert "What the summary left out" in said.context
+
+
 def test_codex_gets_it_also_where_no_hook_announced_the_compaction(client: ClientFolder):
     path = rollout(client, f"Look at the gauge. {RULE}")
     with path.open("ab") as stream:
