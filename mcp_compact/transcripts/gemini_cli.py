@@ -74,7 +74,7 @@ class GeminiCliReader(TranslatedReader):
         elif kind == GEMINI:
             yield from self._answer(raw, own, body)
         elif not kind and REWIND in raw:
-            parent = self._taken_back(raw[REWIND])
+            parent = self._taken_back(uuid_of(raw[REWIND]))
             yield Entry(REWIND, raw, parent=parent, is_root=parent == "", body=body)
         elif not kind and SET in raw:
             yield from self._changed(raw, object_of(raw, SET), body)
@@ -95,15 +95,17 @@ class GeminiCliReader(TranslatedReader):
 
     # ------------------------------------------------------------ what the client took out
 
-    def _taken_back(self, message: object) -> str | None:
+    def _taken_back(self, message: str | None) -> str | None:
         """The record before a message that was taken back with all that followed; empty for the beginning of all."""
+        if message is None:
+            return None
         if message not in self._met:
             if not self._is_complete:
                 return None
             self._met.clear()
             return ""
         later = list(self._met)
-        later = later[later.index(str(message)) :]
+        later = later[later.index(message) :]
         before = self._met[later[0]][0]
         for each in later:
             del self._met[each]
@@ -113,8 +115,8 @@ class GeminiCliReader(TranslatedReader):
         """A line that changes what was told: where it lists the messages that are left, a compression may have been."""
         self._look(told)
         left = list(each_object(told.get("messages")))
-        names = {message.get("id") for message in left}
-        new = [message for message in left if message.get("id") not in self._met]
+        names = {uuid_of(message.get("id")) for message in left}
+        new = [message for message in left if uuid_of(message.get("id")) not in self._met]
         is_gone = any(message not in names for message in self._met)
         summary = next((message for message in new if message.get("type") == USER and not _answers(message)), None)
         if summary is None or not is_gone or not uuid_of(summary.get("id")):

@@ -31,6 +31,7 @@ KNOWN = frozenset(
     ("session", "message", "model_change", "thinking_level_change", "compaction", "branch_summary", "custom",
      "custom_message", "label", "session_info")
 )  # fmt: skip
+PARTS = frozenset(("text", "image", "thinking", "toolCall"))
 SENT = ("input", "cacheRead", "cacheWrite")
 
 
@@ -222,5 +223,4 @@ def _content(content: object, *, is_signed: bool = False) -> str | list[Any]:
 def _unknown_parts(content: object) -> tuple[str, ...]:
     if not isinstance(content, list):
         return ()
-    known = ("text", "image", "thinking", "toolCall")
-    return tuple([part_kind(part) for part in each_object(content) if part.get("type") not in known])
+    return tuple([part_kind(part) for part in content if isinstance(part, dict) and text_of(part, "type") not in PARTS])

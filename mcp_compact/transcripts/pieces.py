@@ -87,10 +87,7 @@ def as_text(value: object) -> str:
 
 def each_object(value: object) -> Iterator[Raw]:
     """The objects of a list; none where it is no list."""
-    if isinstance(value, list):
-        for item in value:
-            if isinstance(item, OBJECT):
-                yield item
+    return iter([item for item in value if isinstance(item, dict)] if isinstance(value, list) else ())
 
 
 def made(

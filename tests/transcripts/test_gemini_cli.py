@@ -116,6 +116,13 @@ def test_messages_that_were_taken_back_leave_the_context():
     assert shown(said(0), said(1, "gemini"), {"$rewindTo": "unknown"}, said(3)) == ["said 3"]
 
 
+def test_lines_about_messages_of_any_shape_are_kept():
+    odd = [{"$rewindTo": []}, {"$rewindTo": {}}, {"$set": {"messages": [{"id": [], "type": "user"}, 3]}}, {"$set": 1}]
+    found = records("gemini-cli", jsonl([HEAD, said(0), said(1, "gemini"), *odd]))
+    assert len(found) == 7
+    assert shown(said(0), said(1, "gemini"), *odd) == ["said 0", "said 1"]
+
+
 def test_tokens_that_are_written_again_with_the_answer_reach_it(tmp_path):
     path = tmp_path / "chat.jsonl"
     path.write_bytes(

@@ -97,7 +97,12 @@ def test_who_goes_back_to_before_the_first_entry_begins_anew():
 
 
 def test_unknown_entries_roles_and_parts_are_counted():
-    lines = [HEAD, entry("a", None, "novel"), said("b", "a", [{"type": "video"}]), said("c", "b", "x", "narrator")]
+    lines = [
+        HEAD,
+        entry("a", None, "novel"),
+        said("b", "a", [{"type": "video"}, {"type": []}]),
+        said("c", "b", "x", "narrator"),
+    ]
     reader, parsed = read("pi", jsonl(lines))
     assert len(parsed) == 4
-    assert reader.report.unknown_types == {"novel": 1, "part video": 1, "role narrator": 1}
+    assert reader.report.unknown_types == {"novel": 1, "part video": 1, "part (none)": 1, "role narrator": 1}
