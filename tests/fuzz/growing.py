@@ -18,10 +18,22 @@ STEM = "growing"
 
 
 def cuts(chance: Random, data: bytes) -> list[int]:
-    """Where the file ends while it is imported: at lines, as clients write, or anywhere."""
-    ends = [at + 1 for at, byte in enumerate(data) if byte == ord("\n")]
-    places = ends if ends and chance.random() < 0.5 else range(len(data) + 1)
+    """Where the file ends while it is imported: at lines, as clients write, or anywhere.
+
+    Not between a client's boundary and its summary, which it writes at once: a boundary without one stands for itself.
+    """
+    at_lines = chance.random() < 0.5
+    places, start, is_whole = [0], 0, True
+    for line in data.splitlines(keepends=True):
+        ends = range(start + len(line), start + len(line) + 1) if at_lines else range(start + 1, start + len(line) + 1)
+        places += [end for end in ends if is_whole and (end < start + len(line) or not _is_boundary(line))]
+        is_whole = not _is_boundary(line)
+        start += len(line)
     return sorted(chance.choice(places) for _ in range(chance.randint(1, 3)))
+
+
+def _is_boundary(line: bytes) -> bool:
+    return b'"compact_boundary"' in line
 
 
 async def check_growing(service: Service, data: bytes, places: Sequence[int], folder: Path) -> None:
