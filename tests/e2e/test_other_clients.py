@@ -42,11 +42,12 @@ def test_codex_connects_calls_a_tool_and_its_session_is_picked_up(codex):
     codex.model.script(Rule("gauge", text=f"Noted: the {FACT}."))
     assert codex.run(*exec_words, "Remember the gauge.").returncode == 0
     codex.ours("watch", "codex", "--once")
-    # The client does not wait for servers before its first request: a command gives ours the time.
+    # The client does not wait for servers before its first request: commands give ours the time that it takes.
     pause = {"cmd": "sleep 12", "yield_time_ms": 20_000}
     codex.model.script(
         Rule("where", tool="exec_command", input=pause, times=1),
         Rule("Process exited", tool="search_messages", input={"query": "GX-4471-B"}, times=1),
+        Rule("Process exited", tool="exec_command", input=pause, times=8),
     )
     before = len(codex.model.requests)
     done = codex.run(*exec_words, "Say where it was.")
