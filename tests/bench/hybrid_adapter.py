@@ -32,7 +32,7 @@ from mcp_compact.messages.weights import Family
 from mcp_compact.service.offline import encode
 from mcp_compact.transcripts.claude_code import ClaudeCodeReader
 from tests.bench.recall_adapter import compact as compact_only
-from tests.bench.recall_adapter import tokens, with_thinking, without_thinking
+from tests.bench.recall_adapter import thinking_in, unlinked, without
 
 FAMILY = Family("own", 1000, 0, 4)
 
@@ -45,11 +45,10 @@ def hybrid(
     summary = summaries().get(messages[-1].get("uuid", ""))
     if summary is None:
         return compact_only(messages, budget_tokens)
-    shown = [(message, without_thinking(message)) for message in messages]
     reader = ClaudeCodeReader("messages")
-    given = [own for _, own in shown if own is not None]
+    given, count = [unlinked(message) for message in messages], without(thinking_in(messages))
     parsed = [p.record for at, own in enumerate(given, 1) for p in reader.feed(own, canonical(own), at)]
-    around = Surroundings(lambda texts: [n * 1000 for n in tokens(texts)], ClearedText(hint=""))
+    around = Surroundings(lambda texts: [n * 1000 for n in count(texts)], ClearedText(hint=""))
     live = live_context(numbered(parsed), [])
     snapshot = snapshot_of(conversation(live, FAMILY, around))
     request = CompactRequest("manual", target_tokens=budget_tokens, force=True, custom_instructions="all")
@@ -60,7 +59,7 @@ def hybrid(
         return compact_only(messages, budget_tokens)
     uuids = [f"made-{at}" for at in range(len(outcome.plan.service))]
     out, _ = encode(apply_plan(live, outcome.plan, uuids), "claude-code")
-    return with_thinking(out, shown)
+    return out
 
 
 def numbered(records: Sequence[Any]) -> list[Any]:
