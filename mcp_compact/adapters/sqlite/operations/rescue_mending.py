@@ -27,6 +27,11 @@ from mcp_compact.messages.codec import well_formed
 from mcp_compact.messages.markers import Marker, MarkerKind, last_boundary
 
 HOMELESS = "rescued-messages"
+# A body has its record's number, unless a fork shares it: what points to no body is damaged.
+_OWN_BODY = (
+    "UPDATE record SET body_id = id WHERE body_id <> id AND EXISTS (SELECT 1 FROM body b WHERE b.id = record.id) "
+    "AND NOT EXISTS (SELECT 1 FROM body b WHERE b.id = record.body_id)"
+)
 _STRUCTURE = ("marker", "member", "cleared")
 
 
@@ -39,10 +44,16 @@ def mend(conn: sqlite3.Connection, filled: Filled) -> list[Fate]:
     # An index that is damaged may name numbers that never were.
     conn.execute("DELETE FROM record_seq_known WHERE id > ? OR id IN (SELECT id FROM record)", (reach,))
     conn.execute("UPDATE archive SET last_record = ?", (reach,))
+    conn.execute(_OWN_BODY)
+    if "session" not in filled.damaged:
+        # All sessions are known: what names another one is damaged itself.
+        conn.execute("DELETE FROM record WHERE session NOT IN (SELECT id FROM session)")
     numbers = [row[0] for row in conn.execute("SELECT id FROM session UNION SELECT session FROM record ORDER BY 1")]
     fates = [_mended_somehow(conn, number, filled) for number in numbers]
     if "record" in filled.damaged:
         fates += _homeless(conn, max(numbers, default=0) + 1)
+    for table in (*OF_RECORD, *_STRUCTURE, "ledger", "memory", "pin", "conflict"):
+        conn.execute(f"DELETE FROM {table} WHERE session NOT IN (SELECT id FROM session)")  # noqa: S608 - our own names
     conn.execute("DELETE FROM body WHERE id NOT IN (SELECT body_id FROM record)")
     conn.execute("UPDATE archive SET indexed_record = 0, last_record = (SELECT coalesce(max(id), 0) FROM record)")
     return fates

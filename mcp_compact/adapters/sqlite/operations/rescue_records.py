@@ -126,7 +126,11 @@ def _infer_places(conn: sqlite3.Connection, session: int, first: int, end: int) 
 
 def _place(conn: sqlite3.Connection, session: int, seq: int) -> int:
     """The number that a record at this place had, 0 where no index tells."""
-    row = conn.execute("SELECT id FROM record_seq_known WHERE session = ? AND value = ?", (session, seq)).fetchone()
+    row = conn.execute(
+        "SELECT k.id FROM record_seq_known k WHERE k.session = ? AND k.value = ? "
+        "AND NOT EXISTS (SELECT 1 FROM record r WHERE r.id = k.id)",
+        (session, seq),
+    ).fetchone()
     return int(row[0]) if row else 0
 
 
@@ -160,8 +164,10 @@ def from_bytes(conn: sqlite3.Connection, session: Session, seq: int, number: int
 def _add(
     conn: sqlite3.Connection, session: Session, seq: int, made: Record, number: int, message_id: str | None = None
 ) -> None:
-    if not number:
-        number = reserve_ids(conn, 1)
+    if not number or conn.execute("SELECT 1 FROM record WHERE id = ?", (number,)).fetchone():
+        free = reserve_ids(conn, 1)
+        conn.execute("INSERT INTO body SELECT ?, data, message FROM body WHERE id = ?", (free, number))
+        number = free
     if conn.execute("SELECT 1 FROM record WHERE session = ? AND uuid = ?", (session.id, made.uuid)).fetchone():
         made = replace(made, uuid=MessageUuid(f"{made.uuid}-{LOST}-{seq}"))
     weight = weigh([made.blocks])[0] if made.is_message else NOTHING
