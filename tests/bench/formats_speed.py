@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import resource
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -25,6 +26,9 @@ from tests.bench.import_speed import LEAST_BYTES, least, ours, rows_of
 from tests.transcripts.foreign import WRITERS, Call, Turn, read
 
 REPEATS = 3
+LARGE_BYTES = 32 << 20
+STREAMED = ("copilot-cli", "pi")
+"""Formats of one entry a line."""
 
 
 def session(least_bytes: int) -> list[Turn]:
@@ -71,7 +75,31 @@ def measure(name: str, folder: Path) -> str:
     return f"{name:12} {len(data) / 1e6:6.1f} MB  import {own:6.2f} s  least {floor:6.2f} s  {own / floor:5.2f} x  grew {grown} MB"
 
 
-if __name__ == "__main__":
+def memory(name: str) -> str:
+    """One line: the growth of this process. Nothing else may have been imported in it."""
+    with tempfile.TemporaryDirectory() as place:
+        small, large = Path(place, "small.jsonl"), Path(place, "large.jsonl")
+        small.write_bytes(WRITERS[name](session(1 << 18)))
+        part = session(1 << 18)
+        with large.open("wb") as stream:
+            for number in range(LARGE_BYTES >> 18):
+                # Every copy with ids of its own.
+                stream.write(WRITERS[name](part).replace(b"-", b"-%d-" % number))
+        ours(small, Path(place))
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        ours(large, Path(place))
+        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
+        longest = max(map(len, large.open("rb")))
+        return f"{name:12} {large.stat().st_size / 1e6:6.1f} MB  longest line {longest / 1e3:.0f} kB  grew {grown} MB"
+
+
+if __name__ == "__main__" and sys.argv[1:2] == ["--memory"]:
+    for format_name in sys.argv[2:] or STREAMED:
+        if len(sys.argv) == 3:  # one format: in this process
+            print(memory(format_name), flush=True)
+        else:
+            subprocess.run([sys.executable, __file__, "--memory", format_name], check=True)
+elif __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
         for format_name in sys.argv[1:] or WRITERS:
             print(measure(format_name, Path(place)), flush=True)
