@@ -238,7 +238,7 @@ def compact_middleware(messages: Sequence[Said]) -> list[Peer]:
     return [Peer("compact-middleware", "clear", len(messages), "gone", clear, _of_langchain)]
 
 
-# ---------------------------------------------------------------- agent-framework, OpenHands
+# ---------------------------------------------------------------- agent-framework
 
 
 def _framework(messages: Iterable[Said]) -> list[Any]:
