@@ -24,7 +24,8 @@ from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.valid import Turn
 from mcp_compact.transcripts.beside import NOTHING, Beside, is_system
-from mcp_compact.transcripts.openai_chat_messages import INSTRUCTING, is_plain
+from mcp_compact.transcripts.openai_chat_messages import INSTRUCTING, decode_chat, is_plain
+from mcp_compact.transcripts.responses_out import signs
 from mcp_compact.transcripts.responses_out import text_of as quoted_text
 
 Json: TypeAlias = dict[str, Any]
@@ -57,6 +58,11 @@ def _system(record: Record) -> Json:
     return {"role": "system", "content": record.text}
 
 
+def _is_own(record: Record) -> bool:
+    """Did it come as such a message? Other formats' messages look like one, and mean more than they say."""
+    return is_plain(record.raw) and signs(decode_chat(record.raw).blocks) == signs(record.blocks)
+
+
 def _own(raw: Mapping[str, Any]) -> Json:
     """A message as it came, without what stands beside it in a session file, and without fields that say nothing."""
     return {key: value for key, value in raw.items() if key in FIELDS and (value is not None or key == "content")}
@@ -77,7 +83,7 @@ def _answers_together(turns: Iterable[Turn]) -> Iterator[list[Turn]]:
 def _group(group: Sequence[Turn], known: Mapping[MessageUuid, Record]) -> list[Json]:
     first = group[0]
     record = known.get(first.uuid) if first.uuid is not None else None
-    if len(group) == 1 and first.whole and record is not None and is_plain(record.raw):
+    if len(group) == 1 and first.whole and record is not None and _is_own(record):
         return [_own(record.raw)]
     blocks = [block for turn in group for block in turn.blocks]
     return _answer(blocks) if first.role == "assistant" else _user(blocks)

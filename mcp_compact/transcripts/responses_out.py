@@ -27,6 +27,7 @@ from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.valid import Turn
 from mcp_compact.transcripts.beside import NOTHING, Beside, is_system, item_of
+from mcp_compact.transcripts.codex_items import message_of
 
 Json: TypeAlias = dict[str, Any]
 MODEL_ITEMS = frozenset(
@@ -132,10 +133,33 @@ def _own(turn: Turn, known: Mapping[MessageUuid, Record]) -> Json | None:
     if record is None:
         return None
     item = item_of(record.raw)
-    if not is_item(item):
+    if not is_item(item) or (_is_message(item) and signs(_said(item)) != signs(record.blocks)):
         return None
     kept = FIELDS if _is_message(item) and item is record.raw else item.keys()
     return {key: value for key, value in item.items() if key in kept and key not in _ENVELOPE}
+
+
+def _said(item: Raw) -> Sequence[Block]:
+    message = message_of(item)
+    return message.blocks if message is not None else ()
+
+
+def signs(blocks: Iterable[Block]) -> list[tuple[str, str]]:
+    """What tells blocks apart that were read in two ways: calls and results by their ids, texts by what they say."""
+    found: list[tuple[str, str]] = []
+    for block in blocks:
+        match block:
+            case ToolUseBlock():
+                found.append(("call", block.id))
+            case ToolResultBlock():
+                found.append(("result", block.tool_use_id))
+            case TextBlock() if block.text:
+                found.append(("text", block.text))
+            case MediaBlock():
+                found.append(("medium", block.kind))
+            case _:
+                pass
+    return found
 
 
 def _of_api(item: Json) -> Json:

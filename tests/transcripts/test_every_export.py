@@ -153,3 +153,32 @@ def test_damaged_real_files_are_refused_with_a_reason_or_go_out_valid(shared: Pa
             found = read_or_refused(broken, name)
             assert not found or refusals(found) == [], file.name
     assert len(seen) >= 10
+
+
+def test_a_message_that_means_more_than_it_says_goes_out_as_what_it_means():
+    """Trajectories whose commands stand in the text, or whose results name their calls in another field."""
+    step = {"role": "assistant", "content": "I look.\n```bash\nls\n```", "agent": "a", "message_type": "action"}
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    history = [
+        {"role": "system", "content": "Be brief.", "agent": "a"},
+        {"role": "user", "content": "Fix it.", "agent": "a"},
+        {"role": "assistant", "content": "I read.", "tool_calls": [call], "agent": "a"},
+        {"role": "tool", "content": "x = 1", "tool_call_ids": ["c1"], "agent": "a"},
+    ]
+    data = json.dumps({"environment": "e", "trajectory": [], "history": history, "info": {}}).encode()
+    chat, items = (sent(dialogue(data, "swe-agent"), name) for name in ("openai", "responses"))
+    assert chat == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Fix it."},
+        {"role": "assistant", "content": "I read.", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "x = 1"},
+    ]
+    assert [item.get("type", "message") for item in items[2:]] == ["message", "function_call", "function_call_output"]
+    written = [{"role": "user", "content": "Fix it."}, step, {"role": "user", "content": "OBSERVATION:\na.py"}]
+    found = dialogue(json.dumps(written).encode(), "swe-agent")
+    assert [message["role"] for message in sent(found, "openai")] == ["user", "assistant", "tool"]
+    assert [item.get("type", "message") for item in sent(found, "responses")][1:] == [
+        "message",
+        "function_call",
+        "function_call_output",
+    ]
