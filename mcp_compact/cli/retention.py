@@ -24,7 +24,7 @@ SHOWN = 20
 
 def run(arguments: argparse.Namespace) -> int:
     """Show what would go, ask, and remove it."""
-    from mcp_compact.adapters.system import SystemClock
+    from mcp_compact.wiring import system_clock
 
     settings = load_settings()
     days = arguments.days or settings.retention_days
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
             "Set it, or name an age once: `mcp-compact retention --days 180`.",
         )
     require_database(settings)
-    now_ms = SystemClock().now_ms()
+    now_ms = system_clock().now_ms()
     with closing(opened(settings)) as conn:
         going, used = past(conn, LOCAL, now_ms - days * DAY_MS, ancestors.is_alive)
         if not arguments.json:

@@ -24,7 +24,7 @@ MOST_MONTHS = 12
 
 def run(arguments: argparse.Namespace) -> int:
     """Say what the archive holds."""
-    from mcp_compact.adapters.system import SystemClock
+    from mcp_compact.wiring import system_clock
 
     settings = load_settings()
     require_database(settings)
@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(_as_json(settings.db, whole, found, arguments.limit))
     else:
-        print("\n".join(lines(settings.db, whole, found, arguments.limit, SystemClock().now_ms(), terminal())))
+        print("\n".join(lines(settings.db, whole, found, arguments.limit, system_clock().now_ms(), terminal())))
     return 0
 
 
