@@ -33,6 +33,8 @@ from mcp_compact.config import SETTINGS  # noqa: E402
 from mcp_compact.settings_table import HttpSettings  # noqa: E402
 
 MANIFESTS = "manifests"
+ICON = Path(MANIFESTS, "claude-desktop", "mcpb", "icon.png")
+"""Drawn by `tools/icon.py`."""
 BY_HAND = "claude-code"
 WRITTEN = (BY_HAND, "opencode/plugins", "pi/extensions")
 """What no description makes."""
@@ -85,6 +87,7 @@ def mcpb(described: Server | None = None) -> dict[str, Any]:
         "description": about.description,
         "author": {"name": AUTHOR},
         "license": LICENCE,
+        "icon": ICON.name,
         "server": {
             "type": "uv",
             "entry_point": "mcp_compact/__main__.py",
@@ -252,7 +255,7 @@ def check(root: Path) -> Iterator[str]:
     by_hand = tuple(f"{MANIFESTS}/{folder}/" for folder in WRITTEN)
     for path in sorted(path for path in (root / MANIFESTS).rglob("*") if path.is_file()):
         name = path.relative_to(root).as_posix()
-        if name not in wanted and not name.startswith(by_hand):
+        if name not in (*wanted, ICON.as_posix()) and not name.startswith(by_hand):
             yield f"{name}: is made from nothing"
     yield from _by_hand(root)
 
@@ -289,6 +292,7 @@ def bundle(root: Path, folder: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(root / name, target)
     (folder / "manifest.json").write_text(as_json(mcpb()), encoding="utf-8")
+    shutil.copyfile(root / ICON, folder / ICON.name)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -24,7 +24,7 @@ def test_the_bundle_for_claude_desktop_is_valid_and_packs(tmp_path):
     with zipfile.ZipFile(packed) as archive:
         names = set(archive.namelist())
         assert json.loads(archive.read("manifest.json"))["name"] == "mcp-compact"
-    assert {"pyproject.toml", "mcp_compact/__main__.py", "mcp_compact/server/app.py", "LICENSE"} <= names
+    assert {"pyproject.toml", "mcp_compact/__main__.py", "mcp_compact/server/app.py", "LICENSE", "icon.png"} <= names
     committed = run("mcpb", "validate", str(FOLDER / "claude-desktop" / "mcpb" / "manifest.json"), folder=tmp_path)
     assert committed.returncode == 0, committed.stdout + committed.stderr
 
