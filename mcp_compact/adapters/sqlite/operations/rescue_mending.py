@@ -50,10 +50,10 @@ def mend(conn: sqlite3.Connection, filled: Filled) -> list[Fate]:
         conn.execute("DELETE FROM record WHERE session NOT IN (SELECT id FROM session)")
     numbers = [row[0] for row in conn.execute("SELECT id FROM session UNION SELECT session FROM record ORDER BY 1")]
     fates = [_mended_somehow(conn, number, filled) for number in numbers]
-    if "record" in filled.damaged:
-        fates += _homeless(conn, max(numbers, default=0) + 1)
     for table in (*OF_RECORD, *_STRUCTURE, "ledger", "memory", "pin", "conflict"):
         conn.execute(f"DELETE FROM {table} WHERE session NOT IN (SELECT id FROM session)")  # noqa: S608 - our own names
+    if "record" in filled.damaged:
+        fates += _homeless(conn, max(numbers, default=0) + 1)
     conn.execute("DELETE FROM body WHERE id NOT IN (SELECT body_id FROM record)")
     conn.execute("UPDATE archive SET indexed_record = 0, last_record = (SELECT coalesce(max(id), 0) FROM record)")
     return fates
