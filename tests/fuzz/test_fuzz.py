@@ -17,7 +17,7 @@ from tests.fuzz.samples import samples
 from tests.fuzz.shapes import misshapen
 
 POOL = [data for of_one in samples().values() for data in of_one]
-few = settings(max_examples=5, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=4, suppress_health_check=list(HealthCheck))
 randoms = st.randoms(use_true_random=False)
 
 
@@ -79,7 +79,7 @@ def test_the_check_of_shapes_finds_what_no_provider_takes():
     assert len(found) == 7
 
 
-@settings(few, max_examples=40)
+@settings(few, max_examples=30)
 @given(chance=randoms)
 def test_any_list_is_checked_and_repaired_by_the_rules_of_every_provider(chance: Random):
     validating.check_validation(validating.mutant(chance))
