@@ -46,8 +46,14 @@ def requests(messages: Iterable[str]) -> list[Request]:
             key = same_but_for_figures(request.text)
             found.pop(key, None)
             found[key] = request
-    made = list(found.values())
+    made = _without_repeated_rules(list(found.values()))
     return [r for r in made[:-NEWEST] if not _is_small_talk(r)] + made[-NEWEST:]
+
+
+def _without_repeated_rules(found: Sequence[Request]) -> list[Request]:
+    """Without rules that another message, which stays whole, holds word for word."""
+    whole = "\n".join(request.text.casefold() for request in found)
+    return [r for r in found if not r.standing or whole.count(r.text.casefold()) == 1]
 
 
 def without_revoked(records: Sequence[Record], earlier: Iterable[str] = ()) -> tuple[Record, ...]:

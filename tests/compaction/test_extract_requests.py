@@ -97,3 +97,11 @@ def test_a_fact_that_is_said_again_with_another_figure_stands_with_the_newest_on
     ]
     texts = [request.text for request in requests(said)]
     assert texts == ["Look at the log.", "The launch deadline is 2027-12-26 for now."]
+
+
+def test_a_rule_that_a_message_beside_it_holds_whole_is_not_said_twice() -> None:
+    rule = "Never print the key, not even for debugging."
+    said = [f"{rule} {'What follows is a log of the last night, nothing to keep of it. ' * 9}", f"Renewed. {rule}"]
+    texts = [request.text for request in requests(said)]
+    assert sum(rule in text for text in texts[1:]) == 1
+    assert texts.count(rule) == 0
