@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context
@@ -14,6 +15,7 @@ from mcp_compact.errors import CallerError
 from mcp_compact.messages.codec import parse_time
 from mcp_compact.server.answers import answer, reading
 from mcp_compact.server.backend import Backend
+from mcp_compact.server.progress import with_beat
 from mcp_compact.server.sampling import client_model
 from mcp_compact.server.schemas import Count, Cursor, Flag, Limit, Now, Session, Text, answer_model, as_json
 from mcp_compact.server.sessions import serving, session_of
@@ -92,10 +94,11 @@ async def compact_session(  # noqa: PLR0913, PLR0917 - the tool's parameters
         sampling=model,
     )
     if ctx.request_state is not None:
-        result = await (await serving(ctx)).sampled(ctx.request_state, call)
+        going_on = partial((await serving(ctx)).sampled, ctx.request_state, call)
+        result = await with_beat(ctx, "compacting", going_on)
     else:
         service, session = await session_of(ctx, session_id)
-        result = await service.compact(session, call)
+        result = await with_beat(ctx, "compacting", partial(service.compact, session, call))
     if model is not None and result.status == SAMPLING_REQUIRED:
         return model.question(result.compaction_id)
     return compacted(ctx, result, spans=dry_run)
@@ -114,7 +117,8 @@ async def submit_summary(
     summary: Annotated[str, Field(description="The notes in Markdown, taken as they are.")],
 ) -> Annotated[CallToolResult, CompactAnswer]:
     """Hand in the summary that compact_session asked for; it is checked, completed and put in place."""
-    return compacted(ctx, await (await serving(ctx)).submit_summary(compaction_id, summary))
+    work = partial((await serving(ctx)).submit_summary, compaction_id, summary)
+    return compacted(ctx, await with_beat(ctx, "putting the summary in place", work))
 
 
 async def microcompact_tool_results(  # noqa: PLR0913, PLR0917 - the tool's parameters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from mcp.server.mcpserver import Context
@@ -11,6 +12,7 @@ from pydantic import Field
 from mcp_compact.errors import CallerError
 from mcp_compact.server.answers import answer, reading
 from mcp_compact.server.backend import Backend
+from mcp_compact.server.progress import with_beat
 from mcp_compact.server.schemas import Count, Cursor, Session, Text, answer_model, as_json
 from mcp_compact.server.sessions import serving, session_of
 from mcp_compact.server.toolbox import ToolFacts
@@ -66,7 +68,8 @@ async def search_messages(  # noqa: PLR0913, PLR0917 - the tool's parameters
     service, place = await serving(ctx), ctx.request_context.lifespan_context.place
     if not session_id.strip() and place.cwd is None:
         raise CallerError("which_session", "session_id is required over a network.", "Pass the session's id.")
-    result = await service.search(
+    search = partial(
+        service.search,
         query,
         session_id=session_id,
         limit=limit or DEFAULT_HITS,
@@ -74,6 +77,7 @@ async def search_messages(  # noqa: PLR0913, PLR0917 - the tool's parameters
         cwd=str(place.cwd) if place.cwd and place.project_only else None,
         narrowed=Narrowed(role, tool, since, until, boundary, order or NEWEST),
     )
+    result = await with_beat(ctx, "searching, and indexing what is new", search)
     more = "; more with next_cursor" if result.next_cursor else ""
     return reading(ctx, as_json(result), f"{len(result.hits)} hits{more}")
 

@@ -13,6 +13,7 @@ from mcp_compact.server.backend import Backend
 from mcp_compact.service.prepare import Progress
 
 Result = TypeVar("Result")
+BEAT_S = 3.0
 
 
 async def with_progress(ctx: Context[Backend], work: Callable[[Progress], Awaitable[Result]]) -> Result:
@@ -39,6 +40,32 @@ async def with_progress(ctx: Context[Backend], work: Callable[[Progress], Awaita
             failure = error
         finally:
             send.close()
+    if failure is not None:
+        raise failure
+    return result
+
+
+async def with_beat(ctx: Context[Backend], what: str, work: Callable[[], Awaitable[Result]]) -> Result:
+    """Do work that cannot say how far it is, and tell the client every few seconds that it goes on, if it asked.
+
+    What is counted are the reports. Clients take them for a sign of life, and wait on.
+    """
+    failure: Exception | None = None
+
+    async def beat() -> None:
+        number = 0
+        while True:
+            await ctx.report_progress(number, None, what)
+            number += 1
+            await anyio.sleep(BEAT_S)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(beat)
+        try:
+            result = await work()
+        except Exception as error:  # noqa: BLE001 - carried around the task group, which would wrap it
+            failure = error
+        tasks.cancel_scope.cancel()
     if failure is not None:
         raise failure
     return result
