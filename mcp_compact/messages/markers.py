@@ -101,5 +101,4 @@ def marker_to_undo(current: Marker | None, by_seq: Mapping[int, Marker]) -> Mark
 
     Clearings and snips that came with or after the boundary go with it.
     """
-    markers = list(chain(current, by_seq))
-    return last_boundary(markers) or (markers[0] if markers else None)
+    return last_boundary(chain(current, by_seq)) or current

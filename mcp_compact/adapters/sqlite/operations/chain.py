@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator, Mapping
 
 from mcp_compact.adapters.sqlite.operations.encoding import json_list, json_text, json_value
 from mcp_compact.adapters.sqlite.operations.live import clearing_of
@@ -13,6 +14,7 @@ from mcp_compact.messages.markers import Marker, MarkerKind, last_boundary
 from mcp_compact.messages.weights import Weight
 
 KINDS = {kind.value: kind for kind in MarkerKind}
+_MARKERS = "SELECT uuid, seq, kind, native, parent_seq, base_seq, restores_seq FROM marker WHERE session = ?"
 SERVICE_ROLE, PRESERVED, SNIPPED = "service", "preserved", "snipped"
 
 
@@ -81,11 +83,26 @@ def before_marker(conn: sqlite3.Connection, session: Session, seq: int) -> Total
 
 def narrow_markers(conn: sqlite3.Connection, session: int) -> list[Marker]:
     """All markers in order, without members, clearings and metadata."""
-    rows = conn.execute(
-        "SELECT uuid, seq, kind, native, parent_seq, base_seq, restores_seq FROM marker WHERE session = ? ORDER BY seq",
-        (session,),
-    )
-    return [_narrow(*row) for row in rows]
+    return [_narrow(*row) for row in conn.execute(f"{_MARKERS} ORDER BY seq", (session,))]
+
+
+class StoredMarkers(Mapping[int, Marker]):
+    """The same by seq, each read when it is asked for: a chain is walked a few steps, however long it is."""
+
+    def __init__(self, conn: sqlite3.Connection, session: int) -> None:
+        self._conn, self._session = conn, session
+
+    def __getitem__(self, seq: int) -> Marker:
+        row = self._conn.execute(f"{_MARKERS} AND seq = ?", (self._session, seq)).fetchone()
+        if row is None:
+            raise KeyError(seq)
+        return _narrow(*row)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter([marker.seq for marker in narrow_markers(self._conn, self._session)])
+
+    def __len__(self) -> int:
+        return len(narrow_markers(self._conn, self._session))
 
 
 def _narrow(  # noqa: PLR0913, PLR0917 - one parameter a column

@@ -10,13 +10,13 @@ from itertools import takewhile
 from mcp_compact.adapters.sqlite.connection import writing
 from mcp_compact.adapters.sqlite.operations import bodies, clearing, derived
 from mcp_compact.adapters.sqlite.operations.chain import (
+    StoredMarkers,
     before_marker,
     enter,
     insert_marker,
     insert_members,
     leave,
     marker_at,
-    narrow_markers,
     seq_of,
     set_head,
 )
@@ -179,7 +179,7 @@ def undo(conn: sqlite3.Connection, key: SessionKey, stamp: Stamp) -> Committed:
     """
     with writing(conn):
         session = existing(conn, key)
-        by_seq = {marker.seq: marker for marker in narrow_markers(conn, session.id)}
+        by_seq = StoredMarkers(conn, session.id)
         current = by_seq.get(session.marker_seq)
         target = marker_to_undo(current, by_seq)
         if current is None or target is None:
