@@ -25,17 +25,12 @@ from mcp_compact.messages.message import Record
 from mcp_compact.messages.valid import Turn
 from mcp_compact.transcripts.beside import NOTHING, Beside, is_system
 from mcp_compact.transcripts.openai_chat_messages import INSTRUCTING, decode_chat, is_plain
-from mcp_compact.transcripts.responses_out import signs
+from mcp_compact.transcripts.responses_out import FOREIGN, signs
 from mcp_compact.transcripts.responses_out import text_of as quoted_text
 
 Json: TypeAlias = dict[str, Any]
 OF_RESULT = "[From the result of call {id}]"
-FIELDS = frozenset(
-    ("role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio", "annotations",
-     "reasoning", "reasoning_content", "reasoning_details", "thinking_blocks", "provider_specific_fields",
-     "cache_control", "prefix")
-)  # fmt: skip
-"""Fields of a message that the API, or one like it, knows. Session files keep others beside them."""
+OF_FILES = FOREIGN | {"id"}
 
 
 def to_chat(
@@ -65,7 +60,7 @@ def _is_own(record: Record) -> bool:
 
 def _own(raw: Mapping[str, Any]) -> Json:
     """A message as it came, without what stands beside it in a session file, and without fields that say nothing."""
-    return {key: value for key, value in raw.items() if key in FIELDS and (value is not None or key == "content")}
+    return {key: value for key, value in raw.items() if key not in OF_FILES and (value is not None or key == "content")}
 
 
 def _answers_together(turns: Iterable[Turn]) -> Iterator[list[Turn]]:

@@ -50,9 +50,13 @@ PARTS = frozenset(("input_text", "input_image", "input_file", "input_audio", "ou
 ERROR = "[error]"
 CODEX_OWN = "internal_"
 """How the names of fields begin that Codex adds to items."""
-FIELDS = frozenset(("type", "role", "content", "id", "status", "phase"))
-"""Fields of a message that the API knows. Session files keep others beside them."""
-_ENVELOPE = frozenset(("uuid", "parentUuid", "timestamp"))
+ENVELOPE = frozenset(("uuid", "parentUuid", "timestamp"))
+"""What a caller may have put beside an item for us."""
+FOREIGN = ENVELOPE | frozenset(
+    ("ts", "modelInfo", "metrics", "metadata", "agent", "message_type", "thought",
+     "action", "tool_call_ids", "is_demo", "tags", "extra", "state")
+)  # fmt: skip
+"""Fields that session files keep beside a message, and that no API takes. Others may be newer than this."""
 
 
 def to_items(
@@ -135,8 +139,9 @@ def _own(turn: Turn, known: Mapping[MessageUuid, Record]) -> Json | None:
     item = item_of(record.raw)
     if not is_item(item) or (_is_message(item) and signs(_said(item)) != signs(record.blocks)):
         return None
-    kept = FIELDS if _is_message(item) and item is record.raw else item.keys()
-    return {key: value for key, value in item.items() if key in kept and key not in _ENVELOPE}
+    left_out = FOREIGN if _is_message(item) else ENVELOPE
+    left_out |= set() if "type" in item else {"id"}
+    return {key: value for key, value in item.items() if key not in left_out}
 
 
 def _said(item: Raw) -> Sequence[Block]:
@@ -293,7 +298,7 @@ def _is_models_own(item: Json, parts: list[Any]) -> bool:
 def _system(record: Record) -> Iterator[Json]:
     item = item_of(record.raw)
     if is_item(item) and item.get("role") in ("system", "developer"):
-        yield {key: value for key, value in item.items() if key not in _ENVELOPE}
+        yield {key: value for key, value in item.items() if key not in FOREIGN}
     else:
         yield {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": record.text}]}
 
