@@ -1,8 +1,8 @@
 """Following the transcript of the session that this server's client is at: what is new goes into the archive.
 
 The client's hooks note which file that is. A look costs a query and a `stat`. Where the file has changed, only what
-was appended is read of Claude Code's format, whose reader goes on where it stopped; a file of any other format is
-read whole again, and what the archive knows is passed over. It is quiet: a look that fails is made again by the next.
+was appended is read of formats of one entry a line; a file that is one value is read whole again, and what the archive
+knows is passed over. It is quiet: a look that fails is made again by the next.
 """
 
 from __future__ import annotations
