@@ -47,6 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     Ends with 2 where something would be refused and was not repaired.
     """
+    from mcp_compact.cli.text import shown
     from mcp_compact.service.validating import provider_told, validation
     from mcp_compact.transcripts.validity.rules import REFUSED
 
@@ -75,6 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
         is_list_out = arguments.repair and not arguments.output
         screen = terminal("stderr" if is_list_out else "stdout")
         lines = _lines(done, name, screen, arguments.output or "")
+        if done.refused and not arguments.repair:
+            lines += ["", f"`mcp-compact validate {shown(name)} --repair -o OUT` writes a list that is accepted."]
         print("\n".join(lines), file=sys.stderr if is_list_out else sys.stdout)
     return 2 if done.status == REFUSED else 0
 
@@ -130,8 +133,6 @@ def _lines(done: Any, name: str, screen: Terminal, output: str) -> list[str]:  #
             [f"  {_label(f.severity)}  {shown(f.path)}  {shown(f.text)}  ({f.rule})" for f in _sorted(done)]
         )
     lines += [f"  {shown(warning)}" for warning in done.warnings]
-    if done.refused and not done.changes:
-        lines += ["", f"`mcp-compact validate {shown(name)} --repair -o OUT` writes a list that is accepted."]
     return [*lines, "", f"Written to {shown(output)}."] if output else lines
 
 
