@@ -15,6 +15,12 @@ from mcp_compact.messages.weights import Weight
 
 KINDS = {kind.value: kind for kind in MarkerKind}
 _MARKERS = "SELECT uuid, seq, kind, native, parent_seq, base_seq, restores_seq FROM marker WHERE session = ?"
+_LAST_BOUNDARY = (
+    "WITH RECURSIVE up (seq, kind, parent) AS ("
+    "SELECT seq, kind, parent_seq FROM marker WHERE session = :session AND seq = :seq UNION ALL "
+    "SELECT m.seq, m.kind, m.parent_seq FROM up CROSS JOIN marker m ON m.session = :session AND m.seq = up.parent "
+    "WHERE up.kind <> :compact) SELECT seq FROM up WHERE kind = :compact"
+)
 SERVICE_ROLE, PRESERVED, SNIPPED = "service", "preserved", "snipped"
 
 
@@ -84,6 +90,12 @@ def before_marker(conn: sqlite3.Connection, session: Session, seq: int) -> Total
 def narrow_markers(conn: sqlite3.Connection, session: int) -> list[Marker]:
     """All markers in order, without members, clearings and metadata."""
     return [_narrow(*row) for row in conn.execute(f"{_MARKERS} ORDER BY seq", (session,))]
+
+
+def last_boundary_from(conn: sqlite3.Connection, session: int, seq: int | None) -> Marker | None:
+    """The newest compact boundary of the chain that ends with a marker: many clearings may stand before it."""
+    row = conn.execute(_LAST_BOUNDARY, {"session": session, "seq": seq, "compact": MarkerKind.COMPACT.value}).fetchone()
+    return StoredMarkers(conn, session)[row[0]] if row else None
 
 
 class StoredMarkers(Mapping[int, Marker]):

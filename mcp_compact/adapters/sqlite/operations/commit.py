@@ -15,6 +15,7 @@ from mcp_compact.adapters.sqlite.operations.chain import (
     enter,
     insert_marker,
     insert_members,
+    last_boundary_from,
     leave,
     marker_at,
     seq_of,
@@ -41,7 +42,7 @@ from mcp_compact.compaction.snapshot import Base
 from mcp_compact.compaction.snip import SnipPlan
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.live import HASH_MODULUS, state_hash
-from mcp_compact.messages.markers import Marker, MarkerKind, chain, last_boundary, marker_to_undo
+from mcp_compact.messages.markers import Marker, MarkerKind, chain
 from mcp_compact.ports.store import Committed, SessionKey, Stamp
 
 BASE_CHANGED = Committed(None, "base_changed")
@@ -181,7 +182,7 @@ def undo(conn: sqlite3.Connection, key: SessionKey, stamp: Stamp) -> Committed:
         session = existing(conn, key)
         by_seq = StoredMarkers(conn, session.id)
         current = by_seq.get(session.marker_seq)
-        target = marker_to_undo(current, by_seq)
+        target = last_boundary_from(conn, session.id, session.marker_seq) or current
         if current is None or target is None:
             return Committed(None, "nothing_to_undo")
         now = session.totals
@@ -193,7 +194,7 @@ def undo(conn: sqlite3.Connection, key: SessionKey, stamp: Stamp) -> Committed:
             restores_seq=target.parent_seq,
         )
         restored = by_seq.get(target.parent_seq) if target.parent_seq is not None else None
-        set_head(session, restored.seq if restored else 0, last_boundary(chain(restored, by_seq)))
+        set_head(session, restored.seq if restored else 0, last_boundary_from(conn, session.id, target.parent_seq))
         session.totals = _restored(conn, session, target)
         written = replace(written, metadata=bodies.undo_metadata(session, target, restored))
         return _finish(conn, session, written, now, stamp, reserve_ids(conn, 1))
