@@ -41,7 +41,7 @@ from mcp_compact.server.backend import Backend, Place, SamplingLimits, ServiceFa
 from mcp_compact.server.errors import argument_error, checked, tool_error
 from mcp_compact.server.follow import Follower
 from mcp_compact.server.roots import default_roots
-from mcp_compact.server.toolbox import built, check_profile, names_in, of_profile
+from mcp_compact.server.toolbox import PROFILES, built, names_in, of_profile
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel.helper_types import ReadResourceContents
@@ -203,7 +203,7 @@ def build_server(
     the settings name), `access` says who may call it over a network. `profile` may be a list of
     tools too. Raises CallerError for a profile that there is not.
     """
-    check_profile(profile)
+    _check_profile(profile)
     known = settings or load_settings()
     here = place or local_place(known)
 
@@ -295,6 +295,24 @@ def local_place(settings: Settings, cwd: Path | None = None) -> Place:
     here = cwd or Path.cwd()
     roots = settings.roots if settings.roots is not None else default_roots(here)
     return Place(cwd=here, roots=roots, project_only=settings.scope == "project", client=ancestors.client())
+
+
+def _check_profile(name: str) -> None:
+    """Raises CallerError for what is neither a profile nor a list of tools that there are."""
+    if name in PROFILES:
+        return
+    from mcp_compact.server.toolset import TOOLS  # noqa: PLC0415 - see CompactServer; a profile needs none
+
+    known = [tool.name for tool in TOOLS]
+    unknown = [given for given in names_in(name) or [name] if given not in known]
+    if unknown:
+        near = get_close_matches(unknown[0], [*PROFILES, *known], 1)
+        meant = f" Did you mean {near[0]}?" if near else ""
+        raise CallerError(
+            "bad_profile",
+            f"There is no profile and no tool {unknown[0][:40]!r}.{meant}",
+            f"Use one of {', '.join(PROFILES)}, or names of tools joined by commas.",
+        )
 
 
 def _takes_summaries(profile: str) -> bool:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from mcp.server.mcpserver.tools import Tool
 from mcp.types import ToolAnnotations
 
-from mcp_compact.errors import CallerError
 from mcp_compact.server.schemas import lean
 
 PROFILES = ("agent", "core", "full")
@@ -73,21 +71,3 @@ def of_profile(tools: Iterable[ToolFacts], profile: str) -> list[ToolFacts]:
 def names_in(text: str) -> list[str]:
     """Names of tools that are joined by commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def check_profile(name: str) -> None:
-    """Raises CallerError for what is neither a profile nor a list of tools that there are."""
-    if name in PROFILES:
-        return
-    from mcp_compact.server.toolset import TOOLS  # noqa: PLC0415 - loads every use case; a profile needs none
-
-    known = [tool.name for tool in TOOLS]
-    unknown = [given for given in names_in(name) or [name] if given not in known]
-    if unknown:
-        near = get_close_matches(unknown[0], [*PROFILES, *known], 1)
-        meant = f" Did you mean {near[0]}?" if near else ""
-        raise CallerError(
-            "bad_profile",
-            f"There is no profile and no tool {unknown[0][:40]!r}.{meant}",
-            f"Use one of {', '.join(PROFILES)}, or names of tools joined by commas.",
-        )
