@@ -32,6 +32,13 @@ def test_a_repair_leaves_nothing_that_would_be_refused_and_a_second_one_changes_
     json.dumps(done.messages)
 
 
+def _without_call(message: object) -> object:
+    """A result keeps what it says where its call was renamed."""
+    if not isinstance(message, dict):
+        return message
+    return {key: value for key, value in message.items() if key not in ("call_id", "tool_call_id")}
+
+
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
 @settings(max_examples=30)
@@ -45,6 +52,7 @@ def test_messages_without_a_finding_are_kept_as_they_are(name: str, data: st.Dat
         kept = [message for index, message in enumerate(given_list) if index not in changed]
         if name.startswith("openai"):
             # Results of the others may stand in the same message as what else the user said.
-            assert all(message in done.messages for message in kept)
+            given_out = [_without_call(message) for message in done.messages]
+            assert all(_without_call(message) in given_out for message in kept)
     else:
         assert repaired(name, given_list).messages == given_list
