@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from mcp_compact.messages.blocks import OBJECT, Raw
@@ -71,9 +71,13 @@ def response_of(part: object) -> Raw | None:
 
 
 def _named(part: object, *names: str) -> Raw | None:
-    if not isinstance(part, Mapping):
+    if not isinstance(part, OBJECT):
         return None
-    return next((part[name] for name in names if isinstance(part.get(name), OBJECT)), None)
+    for name in names:
+        found = part.get(name)
+        if found is not None and isinstance(found, OBJECT):
+            return found
+    return None
 
 
 def _content(index: int, content: object, log: Log) -> Sequence[Any]:
@@ -187,4 +191,4 @@ def _newest_asked(contents: Sequence[Any], parts: Sequence[Sequence[Any]]) -> in
 
 
 def _is_signed(part: object) -> bool:
-    return isinstance(part, Mapping) and bool(part.get("thoughtSignature") or part.get("thought_signature"))
+    return isinstance(part, OBJECT) and bool(part.get("thoughtSignature") or part.get("thought_signature"))
