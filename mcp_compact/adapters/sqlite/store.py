@@ -13,7 +13,7 @@ from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
 import aiosqlite
-from anyio import CancelScope
+from anyio import CancelScope, lowlevel
 
 from mcp_compact.adapters.sqlite import connection, operations
 from mcp_compact.adapters.sqlite.connection import ArchiveConnection
@@ -83,6 +83,8 @@ class OneHopConnection(aiosqlite.Connection):
 
         Operations keep the order in which they were asked for.
         """
+        # A caller that was cancelled begins nothing, with a hop or without.
+        await lowlevel.checkpoint_if_cancelled()
         conn = self._archive
         if self._given != self._done or conn.waits_for_disk:
             return await self.run(operation, *args, **kwargs)
