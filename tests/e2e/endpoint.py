@@ -110,7 +110,8 @@ def last_contents_text(body: Json) -> str:
 
 def contents_text(contents: object) -> str:
     """All text of Gemini's contents, what functions answered included."""
-    parts = [part for content in contents if isinstance(contents, list) for part in content.get("parts") or []]
+    held: list[Json] = contents if isinstance(contents, list) else []
+    parts = [part for content in held for part in content.get("parts") or []]
     return "\n".join(str(part.get("text") or part.get("functionResponse", {}).get("response", "")) for part in parts)
 
 

@@ -182,19 +182,22 @@ def talk_to_pi(box: Box, commands: list[Json]) -> str:
         words, env=box.environment(), cwd=box.project, text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     ) as process:  # fmt: skip
+        stdin, stdout = process.stdin, process.stdout
+        assert stdin is not None
+        assert stdout is not None
         guard = threading.Timer(SECONDS, process.kill)
         guard.start()
         try:
             for command in commands:
-                process.stdin.write(json.dumps(command) + "\n")
-                process.stdin.flush()
+                stdin.write(json.dumps(command) + "\n")
+                stdin.flush()
                 ends = "agent_end" if command["type"] == "prompt" else "compaction_end"
-                for line in process.stdout:
+                for line in stdout:
                     said.append(line)
                     if json.loads(line).get("type") == ends:
                         break
-            process.stdin.close()
-            said += process.stdout
+            stdin.close()
+            said += stdout
         finally:
             guard.cancel()
     return "".join(said)

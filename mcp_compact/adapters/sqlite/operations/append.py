@@ -109,9 +109,7 @@ def _sort(conn: sqlite3.Connection, session: Session, batch: Sequence[Placed]) -
     return work
 
 
-def _count_late(
-    work: _Sorted, stored: dict[str, tuple[int, bytes]], fresh: dict[str, Placed], item: Placed
-) -> None:
+def _count_late(work: _Sorted, stored: dict[str, tuple[int, bytes]], fresh: dict[str, Placed], item: Placed) -> None:
     """Give the answer that an earlier line told the usage that a later one tells of it."""
     if item.uuid in stored:
         item.seq = stored[item.uuid][0]
