@@ -23,8 +23,8 @@ async def test_work_that_takes_long_is_reported_where_the_client_asks(tmp_path: 
     settings = Settings(db=tmp_path / "archive.db", hook_entry_points=False)
     told: list[Report] = []
 
-    async def note(done: float, total: float | None, message: str | None) -> None:
-        told.append((done, total, message))
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, total, message))
 
     async with Client(
         build_server(settings, profile="full", place=local_place(settings, tmp_path)), mode=era

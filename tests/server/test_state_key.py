@@ -13,7 +13,7 @@ import anyio
 import pytest
 import uvicorn
 from mcp import Client, MCPError
-from mcp.types import InputRequiredResult
+from mcp.types import CallToolResult, InputRequiredResult
 
 from mcp_compact.config import Settings
 from mcp_compact.server.network import Network, network_app
@@ -35,6 +35,14 @@ async def listening(settings: Settings) -> AsyncIterator[str]:
             running.should_exit = True
 
 
+async def answered(client: Client, request_state: str | None) -> CallToolResult:
+    """The call made again, with the summary that was asked for."""
+    responses = {"summary": text(SUMMARY)}
+    return await client.session.call_tool(
+        "compact_session", ASKED, input_responses=responses, request_state=request_state
+    )
+
+
 async def test_an_answer_reaches_another_server_of_the_same_archive_and_one_that_was_started_anew(
     tmp_path: Path,
 ) -> None:
@@ -44,8 +52,7 @@ async def test_an_answer_reaches_another_server_of_the_same_archive_and_one_that
         asked = await client.session.call_tool("compact_session", ASKED, allow_input_required=True)
         assert isinstance(asked, InputRequiredResult)
     async with listening(settings) as later, Client(later, mode="2026-07-28", sampling_callback=Model()) as client:
-        answer = {"input_responses": {"summary": text(SUMMARY)}, "request_state": asked.request_state}
-        done = await client.session.call_tool("compact_session", ASKED, **answer)
+        done = await answered(client, asked.request_state)
         assert done.structured_content
         assert (done.structured_content["status"], done.structured_content["writer"]) == (
             "compacted",
@@ -54,7 +61,7 @@ async def test_an_answer_reaches_another_server_of_the_same_archive_and_one_that
     other = Settings(db=tmp_path / "other" / "archive.db", hook_entry_points=False)
     async with listening(other) as foreign, Client(foreign, mode="2026-07-28", sampling_callback=Model()) as client:
         with pytest.raises(MCPError):
-            await client.session.call_tool("compact_session", ASKED, **answer)
+            await answered(client, asked.request_state)
 
 
 def test_all_processes_have_one_key_which_its_owner_alone_can_read(tmp_path: Path) -> None:
