@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -37,7 +38,7 @@ async def listening(settings: Settings) -> AsyncIterator[str]:
 
 async def answered(client: Client, request_state: str | None) -> CallToolResult:
     """The call made again, with the summary that was asked for."""
-    responses = {"summary": text(SUMMARY)}
+    responses: dict[str, Any] = {"summary": text(SUMMARY)}
     return await client.session.call_tool(
         "compact_session", ASKED, input_responses=responses, request_state=request_state
     )
