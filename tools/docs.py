@@ -88,9 +88,9 @@ def subcommands(parser: argparse.ArgumentParser) -> dict[str, str]:
 
 def command_parser() -> argparse.ArgumentParser:
     """The command line's own parser."""
-    parser = from_code("mcp_compact.cli.main", "build_parser")()
+    parser = from_code("mcp_compact.cli.parser", "build_parser")()
     if not isinstance(parser, argparse.ArgumentParser):
-        raise DocsError("mcp_compact.cli.main.build_parser() must give an argparse.ArgumentParser")
+        raise DocsError("mcp_compact.cli.parser.build_parser() must give an argparse.ArgumentParser")
     return parser
 
 

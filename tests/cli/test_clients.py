@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mcp_compact.cli.clients import CLIENTS, next_step, server_command
-from mcp_compact.cli.main import build_parser
+from mcp_compact.cli.parser import build_parser
 
 
 def nothing(_name):

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from mcp_compact.cli.main import WRITTEN
+from mcp_compact.cli.parser import WRITTEN
 from mcp_compact.transcripts.outs import OUTS
 from mcp_compact.transcripts.validity.providers import findings
 from mcp_compact.transcripts.validity.rules import refused

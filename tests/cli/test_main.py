@@ -13,6 +13,7 @@ import pytest
 
 from mcp_compact import __version__
 from mcp_compact.cli import main as cli
+from mcp_compact.cli import parser as command_line
 from mcp_compact.errors import CallerError, ServerError
 
 HEAVY = ("mcp", "tiktoken", "anyio", "pydantic", "aiosqlite", "sqlite3", "asyncio")
@@ -70,7 +71,7 @@ def test_bad_usage_ends_with_2_and_says_how_it_goes(command, words):
 
 
 def test_every_command_has_a_line_of_help_and_a_module_that_exists():
-    parser = cli.build_parser()
+    parser = command_line.build_parser()
     group = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     assert tuple(group.choices) == COMMANDS
     assert all(action.help for action in group._choices_actions)
@@ -80,7 +81,7 @@ def test_every_command_has_a_line_of_help_and_a_module_that_exists():
 
 
 def test_numbers_may_be_written_with_separators():
-    assert cli._positive("20,000") == cli._positive("20_000") == 20_000
+    assert command_line._positive("20,000") == command_line._positive("20_000") == 20_000
 
 
 def ending(error: BaseException) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_compact.cli.main import PROVIDERS, WRITTEN
+from mcp_compact.cli.parser import PROVIDERS, WRITTEN
 from mcp_compact.transcripts.outs import OUTS
 from mcp_compact.transcripts.validity import providers
 

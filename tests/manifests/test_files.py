@@ -15,10 +15,10 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from mcp_compact import __version__
-from mcp_compact.cli.main import MANIFESTS, build_parser
 from mcp_compact.cli.manifest_clients import CLIENTS, Client, client_keys
 from mcp_compact.cli.manifest_server import CALL_S, DESCRIPTION, OFFERED, START_S
 from mcp_compact.cli.manifest_text import as_toml
+from mcp_compact.cli.parser import MANIFESTS, build_parser
 from mcp_compact.config import SETTINGS
 from tests.manifests.conftest import read_yaml
 from tests.server.web import web
