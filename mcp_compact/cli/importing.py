@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from mcp_compact.cli import import_many, raw_export
 from mcp_compact.cli.account import warning_lines
@@ -25,8 +24,9 @@ def run(arguments: argparse.Namespace) -> int:
     name = known_format(arguments.format)
     paths = import_many.asked_paths(arguments.paths, arguments.history)
     if len(paths) == 1 and not import_many.is_folder(paths[0]):
-        if not name and raw_export.is_export(Path(paths[0]).expanduser()):
-            return raw_export.import_file(readable_file(paths[0]), arguments.session, as_json=arguments.json)
+        path = readable_file(paths[0])
+        if not name and raw_export.is_export(path):
+            return raw_export.import_file(path, arguments.session, as_json=arguments.json)
         return _one(arguments, paths[0], name)
     if arguments.session:
         raise CallerError("one_session", "--session names the session of one file.", "Leave it out, or name one file.")

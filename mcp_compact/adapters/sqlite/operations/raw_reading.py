@@ -56,8 +56,11 @@ class _Table:
 
 
 def is_export(path: Path) -> bool:
-    """Does the file begin as an export does? False for what cannot be read."""
+    """Does the file begin as an export does? False for what cannot be read, and for what is no plain file."""
     try:
+        if not path.is_file():
+            # To open a named pipe waits for somebody who writes.
+            return False
         with path.open("rb") as stream:
             return stream.read(len(HEAD)) == HEAD
     except (OSError, ValueError):
