@@ -252,7 +252,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "MCP_COMPACT_RETENTION_DAYS",
         "days",
-        "off",
+        "never",
         "`mcp-compact retention` removes sessions that nobody worked on for so long. Nothing removes them by itself.",
     ),
     Setting(

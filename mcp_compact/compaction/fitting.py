@@ -51,7 +51,7 @@ def _fitted(document: MemoryDocument, units: int, count: CountUnits, note: CutNo
     order = _by_need(document)
     number = _most(
         len(order) - 1,
-        _by_length(document, order, len(text) * units // whole),
+        _by_length(document, order, len(text) * units // max(whole, 1)),
         lambda lines: count([_kept(document, order[:lines], note).render()])[0] <= units,
     )
     return _kept(document, order[:number], note)

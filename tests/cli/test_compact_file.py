@@ -122,4 +122,4 @@ def test_a_target_that_holds_nothing_is_the_callers_mistake_and_named(command, t
 def test_an_unknown_format_is_told_what_there_is_as_a_list(command, transcript):
     done = command("compact", str(transcript), "--format", "nope")
     assert done.code == 2
-    assert "There is anthropic, claude-code, openai." in done.err
+    assert "There is anthropic, openai, responses, gemini, claude-code, codex." in done.err
