@@ -31,7 +31,7 @@ OPENERS: dict[str, list[dict[str, Any]]] = {
 def seen(provider: str, messages: list[dict[str, Any]]) -> list[Any]:
     """What a provider makes of messages: neighbours of one role are one, text alone is a block, blanks say nothing."""
     if provider == "openai-responses":
-        return _answered([told for item in messages if (told := _item(item))])
+        return _answered(_led_on([told for item in messages if (told := _item(item))]))
     if provider == "openai-chat":
         return [told for message in messages if (told := _message(message))]
     key = "content" if provider == "anthropic" else "parts"
@@ -80,6 +80,16 @@ def _item(item: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(content, list) and all(part.get("type") in ("output_text", "input_text") for part in content):
         content = "\n\n".join(part["text"] for part in content if part["text"].strip())
     return {"role": told["role"], "content": content} if not isinstance(content, str) or content.strip() else {}
+
+
+def _led_on(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without the reasoning that led to an answer of blanks, which says nothing and goes."""
+    after = [*items[1:], {"role": "user"}]
+    return [
+        item
+        for item, following in zip(items, after, strict=True)
+        if item.get("type") != "reasoning" or following.get("role", "assistant") == "assistant"
+    ]
 
 
 def _answered(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
