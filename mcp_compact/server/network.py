@@ -29,7 +29,7 @@ from mcp_compact.errors import CallerError, CompactError
 from mcp_compact.ports.tokens import Tenants
 from mcp_compact.server.app import CompactServer, build_server
 from mcp_compact.server.backend import Place, settle
-from mcp_compact.server.connections import patient
+from mcp_compact.server.connections import GracefulServer, patient
 from mcp_compact.server.guards import NOT_CHECKED, WILDCARDS, HostGuard, RateGuard, WholeBodies, security
 from mcp_compact.server.metrics_route import Sessions, metrics_answer
 from mcp_compact.server.state_key import state_key
@@ -114,7 +114,7 @@ def _served(settings: Settings, network: Network, listener: socket.socket) -> bo
     )
     sys.stderr.write(f"mcp-compact: {_said(settings.http, network, port)}\n")
     sys.stderr.flush()
-    servers.append(uvicorn.Server(config))
+    servers.append(GracefulServer(config))
     # uvicorn closes what it listens with; those who come meanwhile wait at the socket that stays.
     anyio.run(servers[0].serve, [listener.dup()])
     return bool(first_token)

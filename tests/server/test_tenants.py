@@ -7,6 +7,7 @@ import socket
 import sqlite3
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import pytest
 from tests.server.web import WAIT_S, Web, command, new_token, web
 
 SECRET = "the launch code is 0000-zebra"
+CALLERS = 8
 
 
 class Site(NamedTuple):
@@ -101,16 +103,24 @@ def test_a_revoked_token_opens_nothing_from_the_next_request_on(tmp_path: Path) 
         assert running.call(*call).status == 401
 
 
+def until_tokens(running: Web) -> set[int]:
+    """Ask for its health, each time anew, until it serves those with a token; the statuses."""
+    guard, statuses = time.monotonic() + WAIT_S, set[int]()
+    while b"with a bearer token" not in running.stderr:
+        assert time.monotonic() < guard, running.stderr.decode()
+        statuses.add(running.get("/health").status)
+    return statuses
+
+
 def test_a_first_token_is_needed_at_once_of_a_server_that_asked_nobody(tmp_path: Path) -> None:
     with web(tmp_path, "--transport", "http") as running:
         known = {"messages": [{"role": "user", "content": "made while it was open"}], "session_id": "x"}
         assert running.call("append_messages", known).status == 200
         token = new_token(tmp_path, "owner", "--namespace", "local")
-        guard = time.monotonic() + WAIT_S
-        while b"with a bearer token" not in running.stderr:
-            assert time.monotonic() < guard, running.stderr.decode()
-            # It goes on where it listens: whoever calls meanwhile waits, and is not turned away.
-            assert running.get("/health").status == 200
+        # It goes on where it listens: whoever calls meanwhile waits, and is not turned away.
+        with ThreadPoolExecutor(CALLERS) as callers:
+            answers = [each.result() for each in [callers.submit(until_tokens, running) for _ in range(CALLERS)]]
+        assert set().union(*answers) == {200}
         assert running.call("get_context_status", {"session_id": "x"}).status == 401
         mine = running.call("get_context_status", {"session_id": "x"}, {"Authorization": f"Bearer {token}"})
         assert (mine.status, b'"live_messages":1' in mine.body) == (200, True)
