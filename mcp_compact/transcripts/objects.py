@@ -9,7 +9,7 @@ from typing import Any
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.codec import clean
 from mcp_compact.transcripts.lines import Json, Line, loads, parse_line, whole_object
-from mcp_compact.transcripts.quick_json import QUICK_AFTER_BYTES
+from mcp_compact.transcripts.quick_json import QUICK_AFTER_BYTES, quick_decoder
 from mcp_compact.transcripts.report import ImportReport
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -70,13 +70,10 @@ def document(lines: list[Line]) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def _quick(data: bytes) -> Any:  # noqa: ANN401 - any JSON value
-    from msgspec import DecodeError  # noqa: PLC0415 - it is taken where it pays
-    from msgspec.json import decode  # noqa: PLC0415
-
+    decode = quick_decoder()
     try:
-        return decode(data)
-    except (DecodeError, ValueError, RecursionError):
-        # The strict one tells whether this is JSON, and where it is none.
+        return decode(data) if decode else loads(data.decode())
+    except Exception:  # noqa: BLE001 - whatever it was: the strict one tells whether this is JSON, and where it is none
         return loads(data.decode())
 
 

@@ -30,11 +30,21 @@ STRICT = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
 """Takes no NaN, no infinity, no number out of range. It tells where and why it failed."""
 
 
+def quick_decoder() -> Callable[[bytes], Any] | None:
+    """A function that decodes JSON with msgspec, to be called where it pays; None where msgspec cannot be loaded."""
+    try:
+        from msgspec.json import Decoder  # noqa: PLC0415 - it is taken where it pays
+    except ImportError:
+        return None
+    return Decoder().decode
+
+
 class ObjectDecoder:
     """Decodes objects from bytes, at first with `json`, after a megabyte with msgspec."""
 
     def __init__(self) -> None:
         self._read = 0
+        self._looked = False
         self._quick: Callable[[bytes], Any] | None = None
 
     def __call__(self, data: bytes) -> dict[str, Any] | None:
@@ -51,10 +61,8 @@ class ObjectDecoder:
 
     def _count(self, size: int) -> None:
         self._read += size
-        if self._read > QUICK_AFTER_BYTES:
-            from msgspec.json import Decoder  # noqa: PLC0415 - it is taken where it pays
-
-            self._quick = Decoder().decode
+        if self._read > QUICK_AFTER_BYTES and not self._looked:
+            self._looked, self._quick = True, quick_decoder()
 
 
 def _strictly(data: bytes) -> dict[str, Any] | None:

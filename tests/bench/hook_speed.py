@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT))
 from mcp_compact import ancestors
 from mcp_compact.adapters.sqlite import hook_rows, operations
 from mcp_compact.config import Settings, load_settings
-from mcp_compact.hooking import catching_up, compacting
+from mcp_compact.hooking import catching_up, compacting, notes
 from mcp_compact.hooking.given import Given
 from mcp_compact.messages.weights import estimate_all
 from tests.bench.import_speed import cpu, enlarged, rows_of, strings_of
@@ -74,6 +74,8 @@ def processes(folder: Path, transcript: Path) -> None:
     conn = hook_rows.open_known(str(archive))
     assert conn is not None
     hook_rows.follow(conn, ancestors.own(), ancestors.own(), time.time_ns() // 1_000_000)
+    # A hook that fails is silent, and would be measured as a quick one.
+    assert not notes.kept(str(archive)), notes.kept(str(archive))
     [(injection,)] = conn.execute("SELECT injection FROM hook_state").fetchall()
 
     def ready() -> None:
@@ -93,6 +95,7 @@ def processes(folder: Path, transcript: Path) -> None:
             before()
             found[name].append(process_cpu(hook, data, env))
     conn.close()
+    assert not notes.kept(str(archive)), notes.kept(str(archive))
     bare = statistics.median(base)
     print(f"python -c pass: {bare * 1000:.0f} ms CPU")
     for name, _, _, limit in cases:

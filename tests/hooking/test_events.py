@@ -357,6 +357,30 @@ def test_what_works_loads_nothing_that_serves(client: ClientFolder):
     assert not {"aiosqlite", "anyio", "argparse", "asyncio", "mcp", "pydantic", "tiktoken"} & loaded
 
 
+BARE = """
+import sys
+sys.path[:] = [place for place in sys.path if "-packages" not in place]
+try:
+    import msgspec
+except ImportError:
+    from mcp_compact.hook import main
+    raise SystemExit(main())
+"""
+
+
+def test_every_event_works_on_the_standard_library_alone_however_large_the_transcript(client: ClientFolder):
+    large = client.talk(2)
+    large[1]["message"]["content"] = [{"type": "text", "text": "a long answer " * 100_000}]
+    client.write(large)
+    for event in ("SessionStart", "PreCompact", "PostCompact", "SessionStart", "UserPromptSubmit", "Stop"):
+        source = "compact" if client.archive.exists() and client.stored() else "startup"
+        data = client.given(event, source=source, trigger="auto", compact_summary="Some work was done.", prompt="on")
+        said = client.raw(json.dumps(data).encode(), code=BARE)
+        assert (said.code, said.err, client.notes()) == (0, "", []), event
+    assert len(client.stored()) == len(large)
+    assert client.rows("SELECT given <> '' FROM hook_state") == [(1,)]
+
+
 def test_an_archive_of_an_earlier_release_is_brought_up_to_date_and_kept(client: ClientFolder):
     client.archive.parent.mkdir()
     conn = sqlite3.connect(client.archive, isolation_level=None)

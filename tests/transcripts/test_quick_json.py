@@ -9,6 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_compact.errors import CallerError
+from mcp_compact.transcripts import quick_json
+from mcp_compact.transcripts.lines import Line
+from mcp_compact.transcripts.objects import document
 from mcp_compact.transcripts.quick_json import QUICK_AFTER_BYTES, ObjectDecoder
 
 JSON = st.recursive(
@@ -80,8 +84,26 @@ def test_any_value_reads_the_same_whole_or_damaged(data: st.DataObject) -> None:
 
 
 def test_a_few_lines_load_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "msgspec.json", None)
+    loaded: list[bool] = []
+    monkeypatch.setattr(quick_json, "quick_decoder", lambda: loaded.append(True))
 
     assert ObjectDecoder()(b'{"a":1}') == {"a": 1}
-    with pytest.raises(ImportError):
-        quick()
+    assert loaded == []
+    quick()(b'{"a":1}')
+    assert loaded == [True]
+
+
+@pytest.mark.parametrize("data", ODD, ids=lambda data: repr(data[:24]))
+def test_without_msgspec_it_all_reads_the_same(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    monkeypatch.setitem(sys.modules, "msgspec.json", None)
+
+    assert repr(quick()(data)) == repr(LATER(data))
+
+
+def test_without_msgspec_a_large_document_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "msgspec.json", None)
+    value = ["x" * QUICK_AFTER_BYTES, 1]
+
+    assert document([Line(1, 0, 0, json.dumps(value).encode())]) == value
+    with pytest.raises(CallerError, match="not valid JSON"):
+        document([Line(1, 0, 0, json.dumps(value).encode()[:-1])])
