@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from anyio import to_thread
@@ -17,19 +18,21 @@ from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.live import LiveContext
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.repeats import counting_results
-from mcp_compact.messages.valid import Turn, valid_turns
+from mcp_compact.messages.valid import valid_turns
 from mcp_compact.ports.store import LivePage, SessionKey
 from mcp_compact.service.deps import Deps, family
 from mcp_compact.service.page_cache import Whole
 from mcp_compact.service.paging import page, pieces
 from mcp_compact.service.results import MessagesPage, OriginalPart
-from mcp_compact.transcripts.outs import out_of, written
+from mcp_compact.transcripts.outs import finished, origin_of, out_of
 from mcp_compact.transcripts.whole_answers import whole_turns
 
 LIVE_PAGE_RECORDS = 2_000
 LIVE_PAGE_BYTES = 32 * 1024 * 1024
 FIRST_RECORDS = 16
 """What a boundary brings, and the first messages that it kept."""
+LISTED = 50
+"""So many repairs are named."""
 ORIGINAL_CHARS = 40_000
 """About 12,000 tokens of code: a part of an original, below what clients cut off."""
 
@@ -96,9 +99,8 @@ async def _whole(deps: Deps, key: SessionKey, format_name: str, *, close_open_ca
     around = Surroundings(session_id=key.session_id)
 
     def work() -> tuple[tuple[Mapping[str, Any], ...], list[str]]:
-        turns, warnings = _turns(live, around, close_open_calls=close_open_calls)
-        given = [clean(item) for item in written(format_name, turns, live)]
-        return tuple(pieces(given, deps.settings.page_tokens)), warnings
+        given, warnings = _given(live, around, format_name, close_open_calls=close_open_calls)
+        return tuple(pieces([clean(item) for item in given], deps.settings.page_tokens)), warnings
 
     # In a thread: a context of many images has tens of megabytes, and other calls go on meanwhile.
     items, warnings = await to_thread.run_sync(work)
@@ -106,18 +108,27 @@ async def _whole(deps: Deps, key: SessionKey, format_name: str, *, close_open_ca
     return Whole(items, version, live.boundary.uuid if live.boundary else "", tuple(warnings), size_bytes)
 
 
-def _turns(live: LiveContext, around: Surroundings, *, close_open_calls: bool = False) -> tuple[list[Turn], list[str]]:
-    return valid_turns(whole_turns(live, around), close_open_calls=close_open_calls)
+def _given(
+    live: LiveContext, around: Surroundings, format_name: str, *, close_open_calls: bool = False
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The live context as the format's provider takes it, its open calls left open, and what was mended for that."""
+    turns, warnings = valid_turns(whole_turns(live, around), close_open_calls=close_open_calls)
+    done = finished(format_name, turns, origin_of(live))
+    warnings += [f"{change.path}: {change.text}" for change in done.changes]
+    more = len(warnings) - LISTED
+    return done.messages, [*warnings[:LISTED], f"{more} more repairs"] if more > 0 else warnings
 
 
-async def live_messages(deps: Deps, key: SessionKey) -> list[dict[str, Any]]:
-    """The whole live context as Anthropic messages, as it is given out."""
+async def live_messages(deps: Deps, key: SessionKey, format_name: str = "anthropic") -> list[dict[str, Any]]:
+    """The whole live context in a format, as it is given out."""
     live, _ = await load_live(deps, key)
-    turns, _ = await to_thread.run_sync(_turns, live, Surroundings(session_id=key.session_id))
-    return written("anthropic", turns, live)
+    work = partial(_given, live, Surroundings(session_id=key.session_id), format_name)
+    return (await to_thread.run_sync(work))[0]
 
 
-async def begins_as_given(deps: Deps, key: SessionKey, begins: Callable[[Mapping[str, Any]], bool]) -> bool:
+async def begins_as_given(
+    deps: Deps, key: SessionKey, format_name: str, begins: Callable[[Mapping[str, Any]], bool]
+) -> bool:
     """Does the live context, as it is given out, begin with a message that passes? Reads its first records alone."""
     number = FIRST_RECORDS
     while True:
@@ -125,8 +136,8 @@ async def begins_as_given(deps: Deps, key: SessionKey, begins: Callable[[Mapping
         if part is None:
             return False
         live = _assembled(part.records, dict(part.clearings), part)
-        turns, _ = await to_thread.run_sync(_turns, live, Surroundings(session_id=key.session_id))
-        given = written("anthropic", turns, live)
+        work = partial(_given, live, Surroundings(session_id=key.session_id), format_name)
+        given, _ = await to_thread.run_sync(work)
         # What follows may still become part of the last message, but not of one before it.
         if len(given) > 1 or part.next_after is None:
             return bool(given) and begins(given[0])

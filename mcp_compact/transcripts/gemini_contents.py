@@ -35,10 +35,13 @@ class GeminiContentsReader(TranslatedReader):
         self._open: dict[str, list[str]] = defaultdict(list, {name: list(ids) for name, ids in own.get("open", ())})
         """The calls of each name that are not answered."""
         self._place: int = own.get("place", 0)
+        self._is_answering: bool = own.get("answering", False)
+        """Was the last content the model's?"""
 
     def memory(self) -> dict[str, Any]:
-        """The open calls, and how many contents there were."""
-        return {"open": [[name, ids] for name, ids in self._open.items() if ids], "place": self._place}
+        """The open calls, how many contents there were, and whose the last one was."""
+        waiting = [[name, ids] for name, ids in self._open.items() if ids]
+        return {"open": waiting, "place": self._place, "answering": self._is_answering}
 
     def entries_of(self, value: Mapping[str, Any]) -> list[Any] | None:
         """The contents of a request, and the first candidate of what it was answered."""
@@ -72,6 +75,10 @@ class GeminiContentsReader(TranslatedReader):
         if own is None or not isinstance(parts, list):
             yield Entry(role, raw, body=body, unknown=(role if own is None else PART + UNNAMED,))
             return
+        if own == "assistant" and not self._is_answering:
+            # Responses follow their calls: what the model goes on without is answered no more.
+            self._open.clear()
+        self._is_answering = own == "assistant"
         blocks: list[Any] = []
         unknown: list[str] = []
         for number, part in enumerate(parts, 1):

@@ -173,6 +173,10 @@ class TranslatedReader:
         found = (value.get(key) for key in self.lists)
         return next((entries for entries in found if isinstance(entries, list)), None)
 
+    def feed(self, raw: Json, body: bytes, place: int) -> list[Parsed]:
+        """The records of one entry by itself; `place` names it in the report."""
+        return [self._record(entry, place) for entry in self.entries(raw, body)]
+
     # ------------------------------------------------------------ the file
 
     def _read_lines(self, lines: Iterable[Line]) -> Iterator[Parsed]:
