@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from mcp_compact.errors import CallerError
 
@@ -140,6 +141,7 @@ class Levels:
         return "warning" if tokens >= self.warning else "ok"
 
 
+@lru_cache(maxsize=256)
 def levels(window: int | None, compact_at: str = "") -> Levels:
     """The ladder for a window of so many tokens (unknown: 200,000): 0 < warning <= compact < hard <= window.
 

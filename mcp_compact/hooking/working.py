@@ -56,7 +56,7 @@ def _around_compaction(conn: sqlite3.Connection, given: Given, settings: Setting
 def _opened(settings: Settings) -> Iterator[sqlite3.Connection]:
     conn = operations.connect(settings.db, full_sync=settings.synchronous == "full")
     try:
-        conn.execute(f"PRAGMA busy_timeout={BUSY_MS}")
+        operations.set_patience_ms(conn, BUSY_MS)
         yield conn
     finally:
         conn.close()

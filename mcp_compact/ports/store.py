@@ -126,6 +126,8 @@ class Appended:
     """Same uuid, other content: the stored one stays, the other is archived beside it."""
     missing_parents: tuple[MessageUuid, ...]
     last_seq: int
+    row: SessionRow
+    """The session's counters as they are now."""
 
 
 @dataclass(frozen=True, slots=True)

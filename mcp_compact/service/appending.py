@@ -18,7 +18,7 @@ from mcp_compact.service.deps import Deps
 from mcp_compact.service.prepare import prepare
 from mcp_compact.service.resent import carried, hash_of, repeated
 from mcp_compact.service.results import AppendResult
-from mcp_compact.service.status import status_of
+from mcp_compact.service.status import describe
 from mcp_compact.transcripts.loop_items import ReadItems, form_of, read_items, says_anything
 from mcp_compact.transcripts.registry import GEMINI
 
@@ -56,7 +56,7 @@ async def append(
         before = await carried(deps, key, row)
         fresh = (await run(partial(read_items, items[known:], form, deps.clock.new_uuid, before))).records
     done = await _store(deps, key, await run(partial(_prepared, fresh, form, deps)), stated)
-    auto = await compact_if_due(deps, key, await status_of(deps, key))
+    auto = await compact_if_due(deps, key, describe(deps, done.row))
     if deps.extractions is not None:
         deps.extractions.consider(key, auto.status)
     return AppendResult(

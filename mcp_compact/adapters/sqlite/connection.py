@@ -18,7 +18,7 @@ from pathlib import Path
 
 from mcp_compact.adapters.sqlite import failures, filesystem
 from mcp_compact.adapters.sqlite.migrations import check_ours, migrate
-from mcp_compact.adapters.sqlite.waiting import begin_writing
+from mcp_compact.adapters.sqlite.waiting import PatientConnection, begin_writing, set_patience_ms
 from mcp_compact.errors import ServerError
 
 if sys.platform != "win32":
@@ -31,7 +31,7 @@ WAL_BYTES = 4 * 1024 * 1024
 IN_MEMORY = ":memory:"
 
 
-class ArchiveConnection(sqlite3.Connection):
+class ArchiveConnection(PatientConnection):
     """A connection that knows where its file is and how it is journalled."""
 
     path: str = IN_MEMORY
@@ -93,7 +93,7 @@ def _opened(place: str, name: str, *, full_sync: bool) -> ArchiveConnection:
         check_same_thread=False,
         uri=name != place,
     )
-    conn.path = place
+    conn.path, conn.patience_ms = place, int(BUSY_SECONDS * 1000)
     try:
         shared = place != IN_MEMORY and filesystem.shared_kind(Path(place))
         if shared and filesystem.is_wal(Path(place)):
@@ -220,7 +220,7 @@ def has_grown(conn: ArchiveConnection) -> bool:
 def set_patience(conn: ArchiveConnection, *, may_wait: bool) -> None:
     """May what follows wait? If not, what another process locks fails at once (`store_locked`)."""
     if conn.may_wait != may_wait:
-        conn.execute(f"PRAGMA busy_timeout={int(BUSY_SECONDS * 1000) if may_wait else 0}")
+        set_patience_ms(conn, int(BUSY_SECONDS * 1000) if may_wait else 0)
         conn.may_wait = may_wait
 
 

@@ -16,12 +16,32 @@ _DELAYS_S = ((1.0, 0.006), (5.0, 0.003), (float("inf"), 0.001))
 """Having waited up to so long: how long until the next try. A try costs some ten microseconds."""
 
 
+class PatientConnection(sqlite3.Connection):
+    """A connection that knows its own `busy_timeout`: to ask SQLite for it costs as much as to read a row."""
+
+    patience_ms: int | None = None
+    """None: nobody has set it."""
+
+
+def set_patience_ms(conn: sqlite3.Connection, patience_ms: int) -> None:
+    """Let the connection wait so long for locks."""
+    conn.execute(f"PRAGMA busy_timeout={patience_ms}")
+    if isinstance(conn, PatientConnection):
+        conn.patience_ms = patience_ms
+
+
+def patience_ms_of(conn: sqlite3.Connection) -> int:
+    """How long the connection waits for locks."""
+    known = conn.patience_ms if isinstance(conn, PatientConnection) else None
+    return int(conn.execute("PRAGMA busy_timeout").fetchone()[0]) if known is None else known
+
+
 def begin_writing(conn: sqlite3.Connection) -> None:
     """`BEGIN IMMEDIATE`, waiting as long as the connection's own `busy_timeout` says.
 
     Raises sqlite3.OperationalError (SQLITE_BUSY) where the lock is not given back in that time.
     """
-    patience_ms = int(conn.execute("PRAGMA busy_timeout").fetchone()[0])
+    patience_ms = patience_ms_of(conn)
     if patience_ms == 0:
         conn.execute("BEGIN IMMEDIATE")
         return

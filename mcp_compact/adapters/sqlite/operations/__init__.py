@@ -22,6 +22,7 @@ from mcp_compact.adapters.sqlite.operations.search import search
 from mcp_compact.adapters.sqlite.operations.sessions import note, position, session, sessions
 from mcp_compact.adapters.sqlite.operations.snapshot import snapshot
 from mcp_compact.adapters.sqlite.operations.spoken import spoken
+from mcp_compact.adapters.sqlite.waiting import set_patience_ms
 
 __all__ = [
     "Health",
@@ -50,6 +51,7 @@ __all__ = [
     "search",
     "session",
     "sessions",
+    "set_patience_ms",
     "snapshot",
     "spoken",
     "undo",

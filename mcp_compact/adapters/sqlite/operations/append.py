@@ -21,6 +21,7 @@ from mcp_compact.adapters.sqlite.operations.rows import (
     parsed,
     whole_record,
 )
+from mcp_compact.adapters.sqlite.operations.sessions import row_of
 from mcp_compact.adapters.sqlite.operations.state import Session, Totals
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.codec import well_formed
@@ -28,6 +29,8 @@ from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.live import state_hash
 from mcp_compact.messages.weights import Weight
 from mcp_compact.ports.store import Appended, Batch, SessionFacts, SessionKey, SourcePosition
+
+_HELD = "SELECT uuid, seq, body_hash FROM record WHERE session = ? AND uuid"
 
 
 @dataclass(slots=True)
@@ -72,7 +75,8 @@ def append(conn: sqlite3.Connection, key: SessionKey, batch: Batch, now_ms: int)
         if work.new or not session.active_ms:
             derived.touch(session, (item.prepared.record.at_ms for item in work.new), now_ms)
         derived.save(conn, session)
-        _store_conflicts(conn, session, work.conflicts, now_ms)
+        if work.conflicts:
+            _store_conflicts(conn, session, work.conflicts, now_ms)
         if batch.position is not None:
             _store_position(conn, session, batch.position)
         return Appended(
@@ -82,18 +86,13 @@ def append(conn: sqlite3.Connection, key: SessionKey, batch: Batch, now_ms: int)
             conflicts=tuple(MessageUuid(item.uuid) for item in work.conflicts),
             missing_parents=tuple(map(MessageUuid, placing.missing_parents)),
             last_seq=session.last_seq,
+            row=row_of(conn, session),
         )
 
 
 def _sort(conn: sqlite3.Connection, session: Session, batch: Sequence[Placed]) -> _Sorted:
     work = _Sorted()
-    stored: dict[str, tuple[int, bytes]] = {}
-    if session.last_seq and batch:
-        rows = conn.execute(
-            "SELECT uuid, seq, body_hash FROM record WHERE session = ? AND uuid IN (SELECT value FROM json_each(?))",
-            (session.id, json_list(item.uuid for item in batch)),
-        )
-        stored = {uuid: (seq, digest) for uuid, seq, digest in rows}
+    stored = _stored(conn, session, batch) if session.last_seq and batch else {}
     fresh: dict[str, Placed] = {}
     for item in batch:
         if item.uuid not in stored and item.uuid not in fresh:
@@ -107,6 +106,17 @@ def _sort(conn: sqlite3.Connection, session: Session, batch: Sequence[Placed]) -
             work.conflicts.append(item)
     work.new = list(fresh.values())
     return work
+
+
+def _stored(conn: sqlite3.Connection, session: Session, batch: Sequence[Placed]) -> dict[str, tuple[int, bytes]]:
+    """Those of the batch's uuids that the session holds: seq and hash of the body."""
+    # A single one, as loops send them, needs no list.
+    if len(batch) == 1:
+        rows = conn.execute(f"{_HELD} = ?", (session.id, batch[0].uuid))
+    else:
+        uuids = json_list([item.uuid for item in batch])
+        rows = conn.execute(f"{_HELD} IN (SELECT value FROM json_each(?))", (session.id, uuids))  # noqa: S608 - the statement above
+    return {uuid: (seq, digest) for uuid, seq, digest in rows}
 
 
 def _count_late(work: _Sorted, stored: dict[str, tuple[int, bytes]], fresh: dict[str, Placed], item: Placed) -> None:

@@ -7,7 +7,6 @@ import time
 from contextlib import suppress
 
 from mcp_compact.adapters.sqlite.connection import (
-    BUSY_SECONDS,
     ArchiveConnection,
     check_point,
     failing_clearly,
@@ -18,6 +17,7 @@ from mcp_compact.adapters.sqlite.connection import (
 from mcp_compact.adapters.sqlite.operations.append import append
 from mcp_compact.adapters.sqlite.operations.rows import WHOLE, record_of_row
 from mcp_compact.adapters.sqlite.operations.searchable import for_index, readable
+from mcp_compact.adapters.sqlite.waiting import patience_ms_of, set_patience_ms
 from mcp_compact.errors import ServerError
 from mcp_compact.ports.store import Appended, Batch, SessionKey
 
@@ -79,20 +79,18 @@ def tidy(conn: ArchiveConnection) -> None:
 
 def catch_up(conn: sqlite3.Connection, seconds: float) -> None:
     """Index what waits, for so long at most; not at all where another process writes, or nothing can be written."""
-    deadline = time.monotonic() + seconds
-    _wait_for_locks(conn, 0.0)
+    deadline, patience_ms = time.monotonic() + seconds, patience_ms_of(conn)
     try:
-        while time.monotonic() < deadline and waiting(conn) and index_batch(conn):
-            pass
+        if waiting(conn):
+            set_patience_ms(conn, 0)
+            while time.monotonic() < deadline and index_batch(conn) and waiting(conn):
+                pass
     except ServerError as error:
         if error.code not in ("store_locked", "store_read_only", "disk_full"):
             raise
     finally:
-        _wait_for_locks(conn, BUSY_SECONDS)
-
-
-def _wait_for_locks(conn: sqlite3.Connection, seconds: float) -> None:
-    conn.execute(f"PRAGMA busy_timeout={int(seconds * 1000)}")
+        if patience_ms_of(conn) != patience_ms:
+            set_patience_ms(conn, patience_ms)
 
 
 def _indexed(conn: sqlite3.Connection) -> int:

@@ -28,10 +28,10 @@ def session(conn: sqlite3.Connection, key: SessionKey) -> SessionRow | None:
     with failing_clearly():
         found = state.load(conn, key)
         if found is None or found.media_count is not None:
-            return _row(conn, found) if found else None
+            return row_of(conn, found) if found else None
     with reading(conn):
         found = state.load(conn, key)
-        return _row(conn, found) if found else None
+        return row_of(conn, found) if found else None
 
 
 def sessions(
@@ -44,7 +44,7 @@ def sessions(
             "AND (? IS NULL OR active_ms < ?) ORDER BY active_ms DESC, id DESC LIMIT ?",
             (safe_id(namespace), *(2 * [None if cwd is None else well_formed(cwd)]), before_ms, before_ms, limit),
         ).fetchall()
-        return [_row(conn, Session(*row)) for row in rows]
+        return [row_of(conn, Session(*row)) for row in rows]
 
 
 def note(
@@ -85,7 +85,8 @@ def position(conn: sqlite3.Connection, namespace: str, source: str) -> SourcePos
         return SourcePosition(*row) if row else None
 
 
-def _row(conn: sqlite3.Connection, found: Session) -> SessionRow:
+def row_of(conn: sqlite3.Connection, found: Session) -> SessionRow:
+    """The counters that a session's row holds."""
     totals = found.totals
     return SessionRow(
         key=SessionKey(found.namespace, found.session_id),

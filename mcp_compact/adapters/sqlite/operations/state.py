@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from operator import attrgetter
 
 from mcp_compact.adapters.sqlite.operations.encoding import safe_id
 from mcp_compact.messages.live import HASH_MODULUS
@@ -91,6 +93,8 @@ class Session:
     media_count: int | None
     media_bytes: int
     client_tokens: int | None
+    stored: tuple[object, ...] = field(default=(), repr=False, compare=False)
+    """The columns as the table holds them; empty where nobody knows. No column."""
 
     @property
     def totals(self) -> Totals:
@@ -111,16 +115,22 @@ class Session:
         self.live_hash = value.hash.to_bytes(HASH_BYTES, "big")
 
 
-_NAMES = tuple(field.name for field in fields(Session))
+_NAMES = tuple(item.name for item in fields(Session))[:-1]
 COLUMNS = ", ".join(_NAMES)
 _LOAD = f"SELECT {COLUMNS} FROM session WHERE namespace = ? AND session_id = ?"  # noqa: S608 - our own column names
-_SAVE = f"UPDATE session SET {', '.join(f'{name} = ?' for name in _NAMES[3:])} WHERE id = ?"  # noqa: S608 - as above
+_OWN = 3
+"""Columns before this one name the session: they never change."""
+_values = attrgetter(*_NAMES)
 
 
 def load(conn: sqlite3.Connection, key: SessionKey) -> Session | None:
     """The session's row, None where there is none."""
     row = conn.execute(_LOAD, (safe_id(key.namespace), safe_id(key.session_id))).fetchone()
-    return Session(*row) if row else None
+    if row is None:
+        return None
+    session = Session(*row)
+    session.stored = row
+    return session
 
 
 def create(conn: sqlite3.Connection, key: SessionKey, now_ms: int) -> Session:
@@ -136,6 +146,15 @@ def create(conn: sqlite3.Connection, key: SessionKey, now_ms: int) -> Session:
 
 
 def save(conn: sqlite3.Connection, session: Session) -> None:
-    """Write the row back."""
-    values = [getattr(session, name) for name in _NAMES[3:]]
-    conn.execute(_SAVE, (*values, session.id))
+    """Write back what has changed of the row: an index is not touched for a column that is as it was."""
+    now = _values(session)
+    before = session.stored or (object(),) * len(now)
+    changed = tuple([at for at in range(_OWN, len(now)) if now[at] != before[at]])
+    if changed:
+        conn.execute(_update(changed), (*[now[at] for at in changed], session.id))
+        session.stored = now
+
+
+@lru_cache(maxsize=256)
+def _update(columns: tuple[int, ...]) -> str:
+    return f"UPDATE session SET {', '.join(f'{_NAMES[at]} = ?' for at in columns)} WHERE id = ?"  # noqa: S608 - as above

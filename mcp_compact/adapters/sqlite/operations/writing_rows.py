@@ -54,10 +54,15 @@ def write(conn: sqlite3.Connection, session: Session, placed: Sequence[Placed]) 
 
 def write_parts(conn: sqlite3.Connection, sid: int, placed: Sequence[Placed]) -> None:
     """Write what records are made of: calls, results, media, instructions and tools; what is there already stays."""
-    conn.executemany(_CALL, [row for item in placed if item.calls for row in _calls(sid, item)])
-    conn.executemany(_RESULT, [row for item in placed if item.results for row in _results(sid, item)])
-    conn.executemany(_MEDIA, [row for item in placed if item.prepared.media for row in _media(sid, item)])
-    conn.executemany(_LEDGER, [row for item in placed if _notes(item) for row in _ledger(sid, item)])
+    # Many batches bring none of a kind, and a statement costs something even where it has nothing to do.
+    if calls := [row for item in placed if item.calls for row in _calls(sid, item)]:
+        conn.executemany(_CALL, calls)
+    if results := [row for item in placed if item.results for row in _results(sid, item)]:
+        conn.executemany(_RESULT, results)
+    if media := [row for item in placed if item.prepared.media for row in _media(sid, item)]:
+        conn.executemany(_MEDIA, media)
+    if notes := [row for item in placed if _notes(item) for row in _ledger(sid, item)]:
+        conn.executemany(_LEDGER, notes)
 
 
 def reserve_ids(conn: sqlite3.Connection, number: int) -> int:
