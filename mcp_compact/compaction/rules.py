@@ -9,6 +9,7 @@ from typing import Any
 
 from mcp_compact.compaction.rules_ended import ended_by, replaces, same_but_for_figures
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
+from mcp_compact.messages.lazily import pattern
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.rule_grammar import (
     CORRECTION,
@@ -27,17 +28,15 @@ KINDS = (RULE, CORRECTION, PERMISSION)
 DROPPED = "dropped"
 """The kind under which a session's register notes a rule that a person took out by hand."""
 
-_FENCED = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)")
-_HEADING = re.compile(r"#{1,6}[ \t]+(\S.*)")
+_FENCED = pattern(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)")
+_HEADING = pattern(r"#{1,6}[ \t]+(\S.*)")
 _HEADINGS_OF_A_DOCUMENT = 2
-_RULES_HEADING = re.compile(
+_RULES_HEADING = pattern(
     r"\b(?:rules?|guidelines?|constraints?|conventions?|instructions?|style|important|don'?ts?|do not|must|never|"
     r"always|preferences?|regeln|vorgaben|règles|reglas|regras|regole|правила)\b|规则|要求|约束|规范|注意|約定|ルール|規約|규칙",
     re.IGNORECASE,
 )
-_PLAIN_ORDER = re.compile(
-    r"(?:please )?(?:do not|don'?t|never|always|you must(?: not)?|不要|必须|禁止)\b", re.IGNORECASE
-)
+_PLAIN_ORDER = pattern(r"(?:please )?(?:do not|don'?t|never|always|you must(?: not)?|不要|必须|禁止)\b", re.IGNORECASE)
 
 _REFUSED = (
     "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "

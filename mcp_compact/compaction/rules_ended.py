@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-_EVERYTHING = re.compile(
+from mcp_compact.messages.lazily import pattern
+
+_EVERYTHING = pattern(
     r"\b(?:all|any|every|everything)\b.{0,24}\b(?:rules?|instructions?|constraints?|restrictions?|said)\b|"
     r"(?:所有|全部|之前的?|一切).{0,6}(?:规则|要求|限制|约束)(?:都)?.{0,4}(?:取消|作废|忘|不算|失效)|(?:取消|忘(?:掉|记)|撤销|作废).{0,4}(?:所有|全部|一切)",
     re.IGNORECASE,
 )
-_DENSE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]+")
-_WORD = re.compile(r"[^\W_]+")
+_DENSE = pattern("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]+")
+_WORD = pattern(r"[^\W_]+")
 _COMMON = frozenset(
     "a an the to of in on for and or is are be it this that these those with as at by from we you i he they my your our me us if "
     "so not no do don t s does did can could will would may must should shall might now again any more anymore longer need have has "
@@ -29,27 +31,27 @@ _COMMON = frozenset(
     "los las una y o no nunca siempre ya puedes ahora regla olvida sobre de que в на и не с со про об правило забудь теперь можно "
     "больше никогда всегда usar uses usa use utiliser utilise verwende verwenden benutze использовать используй".split()
 )
-_COMMON_DENSE = re.compile(
+_COMMON_DENSE = pattern(
     "不用|不必|不需要|无需|统一|使用|再|可以|现在|以后|了|忘掉|忘记|取消|关于|规则|要求|限制|约束|的|不要|禁止|必须|不能|请|都|也|要|一律|永远|只能|"
     "もう|なくて|いい|です|ください|ルール|忘れて|は|を|に|が|の|て|も|해도|돼|이제|규칙|잊어"
 )
 _ENOUGH = 0.6
-_INSTEAD = re.compile(
+_INSTEAD = pattern(
     r"\b(?:instead of|rather than|in place of|statt|anstatt|anstelle von|au lieu d[e']|en (?:lugar|vez) de|em vez de|invece d[i']|вместо)"
     r"\s*(.{2,160}?)(?:[;!]|\.(?:\s|$)|$)|(?:而不是|代替|替代)(.{1,60}?)(?:[。；，!]|$)",
     re.IGNORECASE,
 )
-_FORBIDS = re.compile(
+_FORBIDS = pattern(
     r"(?:please )?(?:never|don'?t|do not|no|avoid|stop|niemals?|nie|kein\w*|ne|n'|jamais|nunca|não|non|никогда|не)\b|不要|禁止|别|不得|不能",
     re.IGNORECASE,
 )
-_FIGURE = re.compile(
+_FIGURE = pattern(
     r"(\b(?:is|are|to|at|under|below|above|over|than|most|least|exceed|within|until|before|by|on|ist|auf|unter|über|bis|"
     r"vor|est|es|é|до)\s+(?:now\s+|only\s+)?|[=:]\s*|[是为至到于过])([$€£]?\d[\d.,:%]*(?:-\d+)*)(?![\w/])",
     re.IGNORECASE,
 )
 """A figure behind a word that gives a value or a limit. Elsewhere a figure may tell things apart: `file number 3`."""
-_LETTERS = re.compile(r"[^\W\d_]{2,}")
+_LETTERS = pattern(r"[^\W\d_]{2,}")
 FEWEST_SAME_WORDS = 4
 SAME_CHARS, LONGEST_ENDING = 4, 4
 """Words with so long a common beginning, and no more than such an ending, are forms of one word."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from mcp_compact.messages.lazily import pattern
+
 MASK = "[masked]"
 
 _PROVIDERS = (
@@ -33,9 +35,9 @@ _PROVIDERS = (
     r"[MNO][\w\-]{23,27}\.[\w\-]{6}\.[\w\-]{27,45}",  # Discord
     r"eyJ[\w\-]{8,2048}\.eyJ[\w\-]{8,4096}\.[\w\-]{8,1024}",  # signed JSON tokens
 )
-_PROVIDER = re.compile(rf"(?<![\w\-])(?:{'|'.join(_PROVIDERS)})(?![\w\-])", re.ASCII)
+_PROVIDER = pattern(rf"(?<![\w\-])(?:{'|'.join(_PROVIDERS)})(?![\w\-])", re.ASCII)
 
-_DISCORD = re.compile(r"[MNO][\w\-]{23,27}\.", re.ASCII)
+_DISCORD = pattern(r"[MNO][\w\-]{23,27}\.", re.ASCII)
 _BEGINNINGS = (
     *("mcpc_", "AKIA", "ASIA", "ABIA", "ACCA", "gho_", "ghp_", "ghs_", "ghu_", "ghr_", "github_pat_", "glpat-"),
     *("glptt-", "gldt-", "glrt-", "glft-", "glimt-", "glagent-", "glsoat-", "glcbt-", "xox", "xapp-", "sk-", "sk_"),
@@ -47,33 +49,31 @@ _BEGINNINGS = (
 )
 """Every key above but Discord's holds one of these: a look for them costs a tenth of a look for the keys."""
 
-_PRIVATE_KEY = re.compile(
+_PRIVATE_KEY = pattern(
     r"(-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)(?:[^-]|-(?!----)){1,20000}"
     r"(-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)"
 )
-_ADDRESS = re.compile(r"(\b[a-zA-Z][\w+.\-]{1,20}://[^\s:/@\"'<>]{0,100}:)([^\s/@\"'<>]{3,200})(@)")
+_ADDRESS = pattern(r"(\b[a-zA-Z][\w+.\-]{1,20}://[^\s:/@\"'<>]{0,100}:)([^\s/@\"'<>]{3,200})(@)")
 """A password inside an address: `postgres://user:password@host`."""
-_HEADER = re.compile(r"(?i)(\b(?:bearer|basic)\s{1,4})([\w.~+/\-]{16,2048}={0,2})")
+_HEADER = pattern(r"(?i)(\b(?:bearer|basic)\s{1,4})([\w.~+/\-]{16,2048}={0,2})")
 
 _WORDS = (
     r"api[_\-]?key|access[_\-]?key(?:[_\-]?id)?|secret[_\-]?key|private[_\-]?key|account[_\-]?key|signing[_\-]?key|"
     r"encryption[_\-]?key|client[_\-]?secret|secret|auth[_\-]?token|token|password|passwd|passwort|passphrase|"
     r"pwd|credentials?|密码|密钥|口令|パスワード|비밀번호"
 )
-_ASSIGNED = re.compile(
+_ASSIGNED = pattern(
     rf"(?i)((?:{_WORDS})[\"'`]?\s{{0,4}}(?::=|=>|[:=：])\s{{0,4}})"  # noqa: RUF001 - the colon of dense scripts
     r"(?:([\"'`])([^\"'`\n]{6,512}?)\2|([^\s\"'`,;()\[\]{}<>]{6,512}))"
 )
-_FLAG = re.compile(rf"(?i)(--?(?:[\w\-]{{0,30}}-)?(?:{_WORDS})[ \t]{{1,4}})([\"']?)([^\s\"'\-][^\s\"']{{5,512}})\2")
-_SPOKEN = re.compile(
+_FLAG = pattern(rf"(?i)(--?(?:[\w\-]{{0,30}}-)?(?:{_WORDS})[ \t]{{1,4}})([\"']?)([^\s\"'\-][^\s\"']{{5,512}})\2")
+_SPOKEN = pattern(
     r"(?i)(\b(?:password|passphrase|api key|secret key|access token|token|passwort)\s{1,3}(?:is|ist|was)\s{1,3}[\"'`]?)"
     r"([^\s\"'`,;]{6,200})"
 )
-_NO_SECRET = re.compile(
-    r"[$%<{]|\*{3}|\.{3}|x{4}|your[_\-]|(?:os|process|self|this|env|config|settings)\.", re.IGNORECASE
-)
+_NO_SECRET = pattern(r"[$%<{]|\*{3}|\.{3}|x{4}|your[_\-]|(?:os|process|self|this|env|config|settings)\.", re.IGNORECASE)
 """A value that begins so is a reference or a placeholder."""
-_TOLD = re.compile(
+_TOLD = pattern(
     r"(?:key(?:[_\-]?[i\u0131]\u0307?d)?|secret|token|passwo?r?[dt]|passphrase|pwd|credent[i\u0131]\u0307?als?|"
     r"密码|密钥|口令|パスワード|비밀번호)(?:[\"'`]?\s{0,4}[:=：]|\s{1,3}(?:[i\u0131]\u0307?st?|was)\s)"  # noqa: RUF001 - see above
 )

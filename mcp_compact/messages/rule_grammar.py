@@ -6,8 +6,7 @@ they command (at the start of a clause, behind `you`), or where they say how lon
 
 from __future__ import annotations
 
-import re
-
+from mcp_compact.messages.lazily import pattern
 from mcp_compact.messages.rule_languages import OTHER_RULES, PERMISSIONS, REVOCATIONS
 from mcp_compact.messages.rule_search import any_of
 
@@ -135,37 +134,35 @@ _CORRECTIONS = (
     r"\bshould (?:be|have been|say|read|go|use) .{2,80}(?:\bnot\b|\binstead\b|\brather than\b)|\bnot .{2,60}, but (?:instead )?\S",
     r"\b(?:but|use|do|want) .{2,60} instead[.!]?$",
 )  # fmt: skip
-_CORRECTION = re.compile("|".join(f"(?:{own})" for own in _CORRECTIONS))
-_NO = re.compile(
+_CORRECTION = pattern("|".join(f"(?:{own})" for own in _CORRECTIONS))
+_NO = pattern(
     r"^(?:no|nope|nah|wrong|not quite|incorrect|hold on|stop|nein|falsch|non|faux|no|mal|não|errado|нет|неверно|не так|"
     r"hmm,? no|uh,? no|no wait)\b[\s,.!:;—–\-]++(?!problem|worries|rush|idea|need|thanks|one\b|it's (?:fine|ok)|this is fine|"
     r"that's (?:fine|ok)|all good|[a-z\-]+[.!]?$|\d)(.+)"
 )
-_NO_DENSE = re.compile(
-    r"^(?:不是|不对|不對|错了|錯了|不,|不，|不行|違います|違う|いや[、,]|ちがう|아니|틀렸|틀려)(.{2,})"
-)
-_BARE_NO = re.compile(
+_NO_DENSE = pattern(r"^(?:不是|不对|不對|错了|錯了|不,|不，|不行|違います|違う|いや[、,]|ちがう|아니|틀렸|틀려)(.{2,})")
+_BARE_NO = pattern(
     r"(?:no|nope|nah|wrong|not quite|incorrect|stop|nein|falsch|non|faux|não|errado|нет|неверно|不是|不对|不對|错了|錯了|不|不行|"
     r"違います|違う|いいえ|아니요|아니|틀렸어요?)[\s,.!。！…]*"
 )
 _FEWEST_AFTER_NO = 3
-_QUESTION = re.compile(
+_QUESTION = pattern(
     r"^(?:and |so |but |ok(?:ay)?,? |hmm,? |also,? |question:? )?(?:can|could|would|will|do(?! not\b| it\b)|does|did|is|are|was|were|why|what|how|"
     r"who|when did|where|which|shall|should (?:i|we|it|this|that)|have you|has|am i|isn't|aren't|don't (?:we|you|i)\b|"
     r"doesn't|didn't|won't|can't (?:we|you|i)|may i|might|any (?:idea|reason)|i wonder|not sure (?:if|why|how))\b"
 )
-_STILL_A_RULE = re.compile(
+_STILL_A_RULE = pattern(
     r"\b(?:always|never|from now on|going forward|stop \w+ing|(?:please )?don't|please not|instead of|every time|"
     r"without asking)\b"
 )
-_OUTPUT = re.compile(
+_OUTPUT = pattern(
     r"^(?:[a-z]+(?:error|exception|warning)\b|(?:error|exception|warning|warn|fatal|info|debug|traceback|panic|npm|at |file )"
     r"[ :\[(]|[$>#|│├└✓✗×✖●⏺⎿]|\+\+\+|---|@@|\d{4}[-/]\d\d|\[\d|https?://\S+$|<[a-z/!])"
 )
-_CODE = re.compile(r"[{};]\s*$|\) ?=>|\(\) ?\{")
+_CODE = pattern(r"[{};]\s*$|\) ?=>|\(\) ?\{")
 
 
-_REPORT = re.compile(
+_REPORT = pattern(
     r"\b(?:whether|no [a-z ]+ (?:provided|given|available|set|found|installed|detected|specified|returned)|"
     r"(?<!i )(?<!we )says?|said|complains?|claims?|reports?|warns?|tells me|according to|fails?|failed|failing|crash(?:es|ed|ing)?|hangs?|"
     r"broke|breaks|worked|works|stops? working|but it (?:is|does|was|did)|happen(?:s|ed)|noticed|saw|(?:is|was|are|were) (?:empty|stuck|slow|null|gone|missing|wrong)|"
@@ -174,7 +171,7 @@ _REPORT = re.compile(
     r"|要等|很慢|很久|报错|失败|崩溃|出错|都.{0,6}了[。!！]?$|エラー|失敗|落ち|なります|ました|실패|오류|에러"
 )
 """A report of what is or was; beside it only a command counts."""
-_COMMAND = re.compile(
+_COMMAND = pattern(
     rf"{_START}(?:always|never|do not|don't|dont|prefer|avoid|stop \w+ing|make sure|ensure|keep|leave|use|only|ask|tell|if you|"
     r"from now on|whenever you|let's not|niemals|verwende|bitte|ne |n'|nunca|no |не |никогда)\b"
     r"|必须|务必|一律|切勿|请|不要|禁止|不得|统一|してください|しないで|こと[。]?$|하세요|마세요|해야"

@@ -18,23 +18,40 @@ _PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()|]|[^\\\[()|]+")
 """A piece of a pattern: an escape, a set, a bracket, a bar, or anything else."""
 
 
-def any_of(patterns: Iterable[str], *, beyond_ascii: Iterable[str] = (), opening: str = "") -> Test:
+def any_of(patterns: Sequence[str], *, beyond_ascii: Sequence[str] = (), opening: str = "") -> Test:
     """Tells whether one of the patterns is in a text, as `re.search` finds them.
 
     `beyond_ascii` are further patterns, which match no text of ASCII alone. Several patterns begin with `opening`.
     Patterns have neither flags nor references to groups.
     """
-    tests = tuple(_tests(patterns, opening))
-    further = (*tests, *_tests(beyond_ascii, opening))
+    plain, further = _Tests(patterns, opening), _Tests(beyond_ascii, opening)
 
     def found(text: str) -> bool:
         # A loop, for `any` with a generator costs as much as the tests.
-        for test in tests if text.isascii() else further:  # noqa: SIM110
+        for test in plain.all():
+            if test(text):
+                return True
+        if text.isascii():
+            return False
+        for test in further.all():  # noqa: SIM110
             if test(text):
                 return True
         return False
 
     return found
+
+
+class _Tests:
+    """Tests that are made when they are first asked for: that takes many times longer than to ask them."""
+
+    def __init__(self, patterns: Sequence[str], opening: str) -> None:
+        self._patterns, self._opening = patterns, opening
+        self._made: tuple[Test, ...] | None = None
+
+    def all(self) -> tuple[Test, ...]:
+        if self._made is None:
+            self._made = tuple(_tests(self._patterns, self._opening))
+        return self._made
 
 
 def _tests(patterns: Iterable[str], opening: str) -> Iterator[Test]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 from mcp_compact.messages.blocks import TextBlock
+from mcp_compact.messages.lazily import pattern
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.rule_grammar import kind_of
 
@@ -18,7 +18,7 @@ SHORTEST_INSTRUCTION = 10
 SHORTEST_DENSE_INSTRUCTION = 5
 """Characters; in scripts without spaces a few characters are a sentence."""
 
-_TAG = re.compile(r"<(/?)([a-zA-Z][\w\-]{0,60})[^<>]{0,200}>")
+_TAG = pattern(r"<(/?)([a-zA-Z][\w\-]{0,60})[^<>]{0,200}>")
 _INJECTED_TAGS = ("local-command-", "command-", "ide_", "bash-", "user-prompt-submit-hook", "session-start-hook")
 _INJECTED_NAMES = frozenset(
     ("system-reminder", "task-notification", "new-diagnostics", "environment_details", "environment_context",
@@ -36,7 +36,7 @@ _NOT_TYPED = (
     "Full transcript available at:",
 )
 _BEGINS_OF_THE_CLIENT = "If you need specific details"
-_OF_THE_CLIENT = re.compile(
+_OF_THE_CLIENT = pattern(
     r"If you need specific details from before exiting plan mode \(like exact code snippets, error messages, or "
     r"content you generated\), read the full transcript at: \S+"
 )
@@ -105,9 +105,9 @@ def _looks_pasted(paragraph: str) -> bool:
     return stripped.startswith(("```", "#", "{", "[", "<", "|", "diff ", "---")) or stripped.count("\n") > 20  # noqa: PLR2004
 
 
-_SENTENCE = re.compile(r"\n+|(?<=[.!?])[ \t]+(?=\S)|(?<=[。！？；])")  # noqa: RUF001
-_LIST_MARK = re.compile(r"(?:[-*+]\s+)+")
-_DENSE = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_SENTENCE = pattern(r"\n+|(?<=[.!?])[ \t]+(?=\S)|(?<=[。！？；])")  # noqa: RUF001
+_LIST_MARK = pattern(r"(?:[-*+]\s+)+")
+_DENSE = pattern("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 _ENGLISH = (
     r"always|never|don['’]?t|do not|does not|doesn['’]t|must(?:n['’]?t)?|should(?:n['’]?t)?|shall|cannot|can['’]?t|"  # noqa: RUF001
@@ -131,9 +131,9 @@ _ROMANCE = (
     r"non|mai|devi|evita|soltanto|d['’]ora in poi"  # noqa: RUF001
 )
 _RUSSIAN = r"всегда|никогда|нельзя|обязательно|долж\w+|не|только|пожалуйста|избегай\w*|используй\w*|отныне|впредь|нужно"
-_CUE = re.compile(rf"\b(?:{_ENGLISH}|{_GERMAN}|{_ROMANCE}|{_RUSSIAN})\b")
+_CUE = pattern(rf"\b(?:{_ENGLISH}|{_GERMAN}|{_ROMANCE}|{_RUSSIAN})\b")
 """In a text of small letters: to ignore their case would take five times as long, alternative by alternative."""
-_DENSE_CUE = re.compile(
+_DENSE_CUE = pattern(
     "必须|必須|不要|不得|不能|不许|不准|不可|别|禁止|务必|始终|总是|永远|切勿|请勿|一律|避免|确保|只能|只用|仅|"
     "以后|今后|从现在起|统一|应该|應該|请|請|優先|优先|保持|使用|记住|"
     "必ず|常に|絶対|いけない|しないで|禁止|ください|てはならない|べき|今後|のみ|だけ|"

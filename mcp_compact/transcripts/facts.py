@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from mcp_compact.messages.lazily import pattern
 from mcp_compact.messages.message import Message, Record
 from mcp_compact.transcripts.fields import text_of, uuid_of
 from mcp_compact.transcripts.kinds import NO_MODEL
@@ -17,7 +17,7 @@ WAITING_SUMMARIES = 20
 _NOT_TYPED = ("<", "Caveat:", "[Request interrupted")
 """How text begins that a client wrote into the user's turn: commands, their output, reminders, notices."""
 _TITLED = ("summary", "custom-title", "ai-title")
-_COMMAND = re.compile(r"<command-name>\s*(/[^<\s]+)\s*</command-name>(?:\s*<command-args>([^<]*))?")
+_COMMAND = pattern(r"<command-name>\s*(/[^<\s]+)\s*</command-name>(?:\s*<command-args>([^<]*))?")
 _HOUSEKEEPING = ("/clear", "/compact", "/exit", "/quit", "/login", "/logout", "/model", "/resume")
 
 
