@@ -21,7 +21,7 @@ from mcp_compact.compaction.extract_passages import (
     working_directory,
 )
 from mcp_compact.compaction.extract_render import Words, document, head_text, numbered
-from mcp_compact.compaction.extract_requests import requests, within, without_revoked
+from mcp_compact.compaction.extract_requests import requests, telling, within, without_revoked
 from mcp_compact.compaction.extract_score import gather, glued, worth
 from mcp_compact.compaction.extract_tasks import task_lines, tasks
 from mcp_compact.compaction.fitting import fit
@@ -47,7 +47,7 @@ FACTORS = {ASSISTANT: 1.15}
 Paid for with recall of what was needed, on purpose: about 0.4 points at 1.15, 0.6 at 1.5 (3,000 tokens)."""
 TALK_FROM = 0.2
 """Share of the user's words in a talk from which they get more room."""
-MOST_WORDS = 0.9
+MOST_WORDS = 0.97
 """Of the budget, for the user's words in a talk."""
 NARROW_TAIL, WIDE_TAIL = 0.25, 0.5
 WIDE_BELOW = 3.0
@@ -85,7 +85,9 @@ def extract(material: Material, budget_units: int, section_units: int | None, co
     limit = int(limit * MOST_WORDS) if times > 1 else limit
     words = Words(
         title=material.previous.title if material.previous else DEFAULT_TITLE,
-        requests=tuple(within(told, int(budget_units * times), limit, count)),
+        requests=tuple(
+            within(told, int(budget_units * times), limit, count, telling(told, said) if times > 1 else None)
+        ),
         tasks=tuple(_fitting(task_lines(tasks(material.records, material.previous)), budget_units, count)),
     )
     chosen, own, state = _chosen(material, words, budget_units, section_units, count)
@@ -148,7 +150,7 @@ def _chosen(
     covered = [name for text in (*words.requests, *words.tasks) for name, _ in splitter.line(text).names]
     cover = Cover(own, worth(evidence, len(records), chars), prices, covered)
     cover.offer([FACTORS.get(passage.origin, 1.0) for passage in own], heads, glued(evidence))
-    state = _take_state(cover, own, int(budget_units * STATE_SHARE))
+    state = _take_state(cover, everything, own, int(budget_units * STATE_SHARE))
     safe = int(budget_units * (1 - SAFETY))
     for _ in range(PASSES):
         left = safe - count([document(words, own, cover.chosen, state).render()])[0]
@@ -172,13 +174,14 @@ def _prices(
     return Prices(lines, count(["  - \n"])[0], dict(zip(groups, costs, strict=True))), names
 
 
-def _take_state(cover: Cover, own: Sequence[Passage], units: int) -> set[Position]:
-    """Choose what the model said last, newest first, for so many units."""
+def _take_state(cover: Cover, everything: Sequence[Passage], own: Sequence[Passage], units: int) -> set[Position]:
+    """Choose what the model said last and nothing that stays says, newest first, for so many units."""
     state: set[Position] = set()
+    said = {line.text for passage in everything if passage.stays for line in passage.lines}
     talk = [number for number, passage in enumerate(own) if passage.origin == ASSISTANT][-STATE_PASSAGES:]
     for number in reversed(talk):
         for line in range(len(own[number].lines)):
-            if units > 0:
+            if units > 0 and own[number].lines[line].text not in said:
                 units -= cover.take(number, line)
                 state.add((number, line))
     return state

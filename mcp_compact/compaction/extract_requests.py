@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import log1p, sqrt
 
 from mcp_compact.compaction.identifiers import identifiers
+from mcp_compact.compaction.revisions import gives_value, revised
 from mcp_compact.compaction.rules import Rule, in_force, rules_in
 from mcp_compact.compaction.rules_ended import same_but_for_figures
 from mcp_compact.messages.blocks import TextBlock
@@ -21,6 +25,7 @@ REQUEST_SHARE = 0.25
 STANDING_SHARE = 0.6
 """Of the budget, for standing instructions."""
 SMALL_TALK_CHARS = 40
+_WORD = re.compile(r"\w+")
 NEWEST = 4
 """Messages that are kept however little they say."""
 
@@ -77,10 +82,11 @@ def _record_without(record: Record, gone: frozenset[str]) -> Record:
 
 
 def _not_in_force(messages: Sequence[str]) -> frozenset[str]:
-    """Rules that are revoked, and the sentences that revoke, as they were written but for white space."""
+    """Rules that are revoked, sentences that revoke, and what is revised: as written but for white space."""
     said = [Rule(text, kind) for message in messages for text, kind in rules_in(message)]
     held = {rule.text.casefold() for rule in in_force(said)}
-    return frozenset(rule.text for rule in said if rule.text.casefold() not in held)
+    ended = frozenset(rule.text for rule in said if rule.text.casefold() not in held)
+    return ended | revised(messages)
 
 
 def _without(message: str, gone: frozenset[str]) -> str:
@@ -99,8 +105,9 @@ def _line_without(line: str, gone: frozenset[str]) -> str:
 
 
 def _is_small_talk(request: Request) -> bool:
-    """Short, no rule, no name in it: `are you sure?`, `run it`. It says nothing once it is answered."""
-    return not request.standing and len(request.text) <= SMALL_TALK_CHARS and not identifiers(request.text)
+    """Short, no rule, no name and no date or sum in it: `are you sure?`, `run it`. It says nothing once answered."""
+    short = not request.standing and len(request.text) <= SMALL_TALK_CHARS
+    return short and not identifiers(request.text) and not gives_value(request.text)
 
 
 def _of_message(message: str) -> list[Request]:
@@ -130,13 +137,21 @@ def _beginning(message: str) -> str:
     return text[: cut if cut > 0 else 2 * BEGINNING_CHARS] + " …"
 
 
-def within(found: Sequence[Request], budget_units: int, limit_units: int, count: CountUnits) -> list[str]:
+def within(
+    found: Sequence[Request],
+    budget_units: int,
+    limit_units: int,
+    count: CountUnits,
+    telling: Sequence[float] | None = None,
+) -> list[str]:
     """The bullets that fit, old to new: standing ones first of all, then the newest, the first, and the rest backwards.
 
-    Together they cost no more than their shares of the budget, and than `limit_units`.
+    Where it is known how `telling` each is, those that tell most come before the newest. Together they cost no more
+    than their shares of the budget, and than `limit_units`.
     """
     units = count([f"- {request.text}\n" for request in found])
-    order = sorted(range(len(found)), key=lambda i: (not found[i].standing, _rank(i, len(found))))
+    need = [-own for own in telling] if telling else [_rank(i, len(found)) for i in range(len(found))]
+    order = sorted(range(len(found)), key=lambda i: (not found[i].standing, need[i]))
     left = {True: int(budget_units * STANDING_SHARE), False: int(budget_units * REQUEST_SHARE)}
     together = limit_units
     taken = set()
@@ -147,6 +162,22 @@ def within(found: Sequence[Request], budget_units: int, limit_units: int, count:
             together -= units[i]
             taken.add(i)
     return [found[i].text for i in sorted(taken)]
+
+
+def telling(found: Sequence[Request], messages: Sequence[str]) -> list[float]:
+    """How much each bullet tells for its length: the rarity of its words among all messages.
+
+    What is said in every other message (a greeting, a status line that comes again and again) tells little.
+    """
+    known = Counter(word for message in messages for word in _words(message))
+    return [
+        sqrt(sum(log1p(len(messages) / max(1, known[word])) for word in _words(request.text))) / (len(request.text) + 1)
+        for request in found
+    ]
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.casefold()))
 
 
 def _rank(i: int, number: int) -> int:

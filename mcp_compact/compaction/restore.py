@@ -30,8 +30,10 @@ from mcp_compact.compaction.attempt import FEWEST_MEMORY_TOKENS, Attempt, NeedsR
 from mcp_compact.compaction.cuts import total
 from mcp_compact.compaction.findings import Findings, found, tool_references
 from mcp_compact.compaction.plan import ServiceText
+from mcp_compact.compaction.revisions import revised
 from mcp_compact.compaction.rules import DROPPED, holding
 from mcp_compact.messages.weights import Weight
+from mcp_compact.messages.words import users_words
 
 LOOK_BACK = 400
 """So many newest records are looked through where the memory is up to date and nobody else needs their bodies.
@@ -245,7 +247,7 @@ def restorable(attempt: Attempt, window: Window) -> Restorable:
     named = {name.lower() for record in tail for name in (*tool_references(record), *(c.name for c in record.calls))}
     return Restorable(
         attempt=attempt,
-        rules=_rules(attempt, kept, said),
+        rules=_rules(attempt, kept, said, revised(map(users_words, records))),
         pinned=tuple(pinned.values()),
         found=tuple(item for item in others if item.label not in pinned),
         tools=tools,
@@ -253,11 +255,16 @@ def restorable(attempt: Attempt, window: Window) -> Restorable:
     )
 
 
-def _rules(attempt: Attempt, kept: Container[int], said: str) -> tuple[Rule, ...]:
+def _rules(attempt: Attempt, kept: Container[int], said: str, gone: Container[str]) -> tuple[Rule, ...]:
+    """What must hold on; not what the user revised in other words (`gone`)."""
     pins = [pin.text for pin in attempt.snapshot.registered if pin.kind == INSTRUCTION]
     known = {folded(pin.text) for pin in attempt.snapshot.registered if pin.kind in (INSTRUCTION, DROPPED)}
     held = set(holding([item.text for item in attempt.snapshot.instructions]))
-    others = [item for item in attempt.snapshot.instructions if item.text in held and folded(item.text) not in known]
+    others = [
+        item
+        for item in attempt.snapshot.instructions
+        if item.text in held and folded(item.text) not in known and " ".join(item.text.split()) not in gone
+    ]
     return (
         *(Rule(text, pinned=True, in_tail=says(said, folded(text))) for text in pins),
         *(Rule(item.text, pinned=False, in_tail=item.seq in kept) for item in others),

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from mcp_compact.compaction.revisions import revised_by
 from mcp_compact.compaction.rules_ended import ended_by, replaces, same_but_for_figures
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.lazily import pattern
@@ -113,6 +114,8 @@ def in_force(said: Iterable[Rule]) -> tuple[Rule, ...]:
     for rule in said:
         for key in ended_by(rule.text, _open_to(rule, held)):
             del held[key]
+        if (revised := revised_by(rule.text, _not_pinned(held))) is not None:
+            del held[revised]
         if rule.kind != REVOCATION:
             key = rule.text.casefold() if rule.pinned else same_but_for_figures(rule.text)
             held.pop(key, None)
@@ -125,6 +128,10 @@ def _open_to(rule: Rule, held: Mapping[str, Rule]) -> dict[str, str]:
     if rule.kind not in (REVOCATION, PERMISSION) and not replaces(rule.text):
         return {}
     return {key: other.text for key, other in held.items() if other.kind != PERMISSION and not other.pinned}
+
+
+def _not_pinned(held: Mapping[str, Rule]) -> dict[str, str]:
+    return {key: rule.text for key, rule in held.items() if not rule.pinned}
 
 
 def holding(texts: Sequence[str]) -> tuple[str, ...]:

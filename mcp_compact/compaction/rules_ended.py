@@ -81,11 +81,11 @@ def ended_by(sentence: str, held: Mapping[str, str]) -> list[str]:
     if _EVERYTHING.search(sentence):
         return list(held)
     replaced = replaces(sentence)
-    asked = _stems(replaced or sentence)
+    asked = stems(replaced or sentence)
     if not asked:
         return []
     shares = {
-        key: _overlap(asked, _stems(text)) for key, text in held.items() if not (replaced and _FORBIDS.match(text))
+        key: _overlap(asked, stems(text)) for key, text in held.items() if not (replaced and _FORBIDS.match(text))
     }
     best = max(shares.values(), default=0.0)
     enough = 1.0 if replaced else _ENOUGH
@@ -97,11 +97,11 @@ def _overlap(asked: Sequence[str], own: Sequence[str]) -> float:
 
     `You may edit the README` does not end `Never edit generated files, the README or the licence`.
     """
-    common = sum(any(_same(one, other) for other in own) for one in asked)
+    common = sum(any(same_word(one, other) for other in own) for one in asked)
     return common / len(asked) if asked and common * 3 >= len(own) else 0.0
 
 
-def _same(one: str, other: str) -> bool:
+def same_word(one: str, other: str) -> bool:
     """Are they forms of one word? `commit`, `committing`."""
     short, long = sorted((one, other), key=len)
     if short == long:
@@ -110,7 +110,7 @@ def _same(one: str, other: str) -> bool:
     return len(short) >= SAME_CHARS and long.startswith(common) and len(long) - len(short) <= LONGEST_ENDING
 
 
-def _stems(text: str) -> list[str]:
+def stems(text: str) -> list[str]:
     """Words that say what it is about; of scripts without spaces pairs of characters."""
     own = text.lower()
     found: list[str] = []

@@ -339,3 +339,24 @@ def test_lines_of_a_text_that_stands_before_the_memory_are_not_said_again() -> N
     beside = extract(Material(tuple(session()), beside=summary), 2_000_000, None, count).render()
     assert "gauge_17" in apart
     assert "gauge_17" not in beside
+
+
+def test_in_a_talk_a_fact_said_once_is_kept_before_newer_remarks_that_come_again_and_again():
+    remarks = ["The road was quiet this morning.", "The coffee machine hums a little.", "The meeting went on and on."]
+    said = [user("The boat is moored at pier 7 in Larvik."), says("Noted.")]
+    for _ in range(6):
+        for remark in remarks:
+            said += [user(remark), says("I see.")]
+    made = extract(Material(tuple(said)), 40_000, None, count)
+    assert "- The boat is moored at pier 7 in Larvik." in made.body(REQUESTS)
+    assert not all(remark in made.body(REQUESTS) for remark in remarks)
+
+
+def test_the_last_words_are_not_told_once_more_where_they_stay():
+    last = says("All tests of the shop are green now.")
+    leaving = (user("Check the shop."), says("The shop's cart rounds down in one place."))
+    gone = extract(Material((*leaving, last)), 500_000, None, count)
+    stays = extract(Material((*leaving, last), (last,)), 500_000, None, count)
+    assert "All tests of the shop are green now." in gone.body(STATE)
+    assert "All tests of the shop are green now." not in stays.render()
+    assert "The shop's cart rounds down in one place." in stays.body(STATE)

@@ -2,7 +2,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mcp_compact.compaction.extract_requests import WHOLE_CHARS, Request, requests, within, without_revoked
+from mcp_compact.compaction.extract_requests import (
+    WHOLE_CHARS,
+    Request,
+    requests,
+    telling,
+    within,
+    without_revoked,
+)
 from mcp_compact.messages.codec import decode_message
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.message import Record
@@ -105,3 +112,26 @@ def test_a_rule_that_a_message_beside_it_holds_whole_is_not_said_twice() -> None
     texts = [request.text for request in requests(said)]
     assert sum(rule in text for text in texts[1:]) == 1
     assert texts.count(rule) == 0
+
+
+def test_what_is_said_in_every_other_message_tells_less_than_what_is_said_once():
+    again, once = "The weather is fine here today.", "The boiler was serviced by Anna Keller."
+    said_before = [again, "What a day.", again, once, again, "The weather is fine."]
+    made = telling([Request(again, standing=False), Request(once, standing=False)], said_before)
+    assert made[1] > made[0] > 0
+
+
+def test_where_it_is_known_what_tells_most_that_comes_before_the_newest():
+    found = [Request(f"Remark number {letter}.", standing=False) for letter in "abcdefgh"]
+    room = 4 * 3 * len(f"- {found[0].text}\n")
+    newest = within(found, room, room, count)
+    assert newest == [found[i].text for i in (0, 6, 7)]
+    assert within(found, room, room, count, [1, 5, 4, 3, 0, 0, 0, 0]) == [found[i].text for i in (1, 2, 3)]
+    rule = Request("Never a remark.", standing=True)
+    assert rule.text in within([rule, *found], room, room, count, [0] + [1] * len(found))
+
+
+def test_a_short_message_with_a_value_is_no_small_talk():
+    assert said("Omar Haddad now owns the pager.", "ok", "run it", "a", "b", "c", "d") == [
+        "Omar Haddad now owns the pager.", "a", "b", "c", "d"
+    ]  # fmt: skip
