@@ -161,7 +161,7 @@ async def microcompact_tool_results(  # noqa: PLR0913, PLR0917 - the tool's para
 async def get_messages_after_boundary(
     ctx: Context[Backend],
     session_id: Session = "",
-    format: Annotated[Text, Field(description="anthropic, openai or claude-code.")] = "anthropic",
+    format: Annotated[Text, Field(description="anthropic, openai, responses, gemini or claude-code.")] = "anthropic",
     cursor: Cursor = "",
 ) -> Annotated[CallToolResult, MessagesAnswer]:
     """The context as it stands now, valid for the provider, in pages: go on with next_cursor until it is empty.

@@ -29,7 +29,10 @@ from mcp_compact.service.results import AppendResult, ImportResult, Status
 Messages = Annotated[
     Any,
     WithJsonSchema({"anyOf": [{"type": "array", "items": {"type": "object"}}, {"type": "string"}]}),
-    Field(description="API messages {role, content} or transcript records; a list, or the list as JSON text."),
+    Field(
+        description="Messages {role, content}, Responses items or Gemini contents as the API has them, or transcript "
+        "records; a list, or the list as JSON text."
+    ),
 ]
 
 

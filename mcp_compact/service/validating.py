@@ -119,7 +119,10 @@ async def validate(deps: Deps, messages: Any, provider: str, *, repair: bool, cu
 
 
 async def validate_context(deps: Deps, key: SessionKey, provider: str, *, repair: bool, cursor: str) -> Validation:
-    """Check what a session's live context would be sent as. Raises CallerError `unknown_session`."""
+    """Check a session's live context as it stands; what an agent is given of it is mended already.
+
+    Raises CallerError `unknown_session`.
+    """
     name = provider_of(provider or ANTHROPIC).name
     out = next(out for out in OUTS.values() if out.provider == name)
     await deps.row(key)
