@@ -7,11 +7,12 @@ the current marker; an `undo` makes an older marker current again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
+from mcp_compact.messages.values import value
 
 
 class MarkerKind(StrEnum):
@@ -27,7 +28,7 @@ class ClearKind(StrEnum):
     INPUT = "input"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Clearing:
     """One place whose content is left out of the live context; the archive keeps it.
 
@@ -41,7 +42,7 @@ class Clearing:
     tool_use_id: ToolUseId | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Marker:
     """A system record of ours (or a client's own compaction, strategy `native`).
 

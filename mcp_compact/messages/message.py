@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from mcp_compact.messages.blocks import Block, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
@@ -98,7 +98,7 @@ class Record:
         return any(b.text and not b.text.isspace() for b in self.blocks if isinstance(b, TextBlock))
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Entry:
     """A live message record as the algorithms see it: no body, but its weight and its links."""
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_compact.compaction.plan import Declined, Loss, Span
+from mcp_compact.messages.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Status:
     """How full a session's context is. Tokens by the model's family; `level`: `ok`, `warning`, `compact`, `hard`."""
 
@@ -58,7 +59,7 @@ class Status:
     """What to do where a limit of the provider is near that tokens do not tell."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AppendResult:
     session_id: str
     uuids: tuple[str, ...]
@@ -171,7 +172,7 @@ class MemoryResult:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SearchHit:
     session_id: str
     uuid: str

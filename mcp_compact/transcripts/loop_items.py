@@ -19,6 +19,7 @@ from mcp_compact.messages.values import value
 from mcp_compact.transcripts.beside import SILENT_ITEMS
 from mcp_compact.transcripts.claude_code import ClaudeCodeReader
 from mcp_compact.transcripts.fields import uuid_of
+from mcp_compact.transcripts.kinds import UNKNOWN, kind_of
 from mcp_compact.transcripts.objects import may_hold_half
 from mcp_compact.transcripts.registry import GEMINI, OPENAI, RESPONSES, reader_for
 from mcp_compact.transcripts.report import ImportReport
@@ -50,6 +51,8 @@ _BLOCKS = frozenset((
     "tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use", "mcp_tool_result",
     "image", "document",
 ))  # fmt: skip
+_OF_TRANSCRIPTS = frozenset(("type", "message", "uuid", "parentUuid"))
+"""An item without any of these stands for itself alone: nothing before it in the list says what becomes of it."""
 _MADE_UP = re.compile(r"(call|result)-\d+-(\d+)")
 _OF_PLACE = ("id", "tool_use_id")
 
@@ -162,10 +165,34 @@ def _messages(items: Sequence[Item], new_uuid: Callable[[], str]) -> ReadItems:
     out: list[Record] = []
     for at, item in enumerate(items, 1):
         raw, body = _json_of(item, at)
+        if _OF_TRANSCRIPTS.isdisjoint(raw) and (bare := _bare(raw, body, MessageUuid(new_uuid()))):
+            out.append(bare)
+            continue
         record = reader.feed(raw, body, at)[0].record
         named = isinstance(item.get("uuid"), str) and item["uuid"]
         out.append(_named(record, record.uuid if named else new_uuid(), record.at_ms))
     return ReadItems(out, _unknown(reader.report))
+
+
+def _bare(raw: Item, body: bytes, uuid: MessageUuid) -> Record | None:
+    """The record of a message without an envelope, as the reader makes it; None for what it does not know either.
+
+    Nearly all that loops send are such, and the reader keeps books that nobody asks for here.
+    """
+    kind, at_ms = kind_of(raw), parse_time(raw.get("timestamp"))
+    if kind.type == UNKNOWN:
+        return None
+    return Record(
+        uuid,
+        kind.type,
+        body,
+        raw,
+        kind.message,
+        at_ms=at_ms,
+        subtype=kind.subtype,
+        is_meta=kind.is_meta,
+        is_summary=kind.is_summary,
+    )
 
 
 def _json_of(item: Item, at: int) -> tuple[dict[str, Any], bytes]:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -160,3 +162,10 @@ def test_every_instruction_stands_in_the_text(text):
 def test_sentences_lose_nothing_but_marks_and_blanks(text):
     joined = "".join(sentences(text))
     assert sorted(c for c in joined if c.isalnum()) == sorted(c for c in text if c.isalnum())
+
+
+@given(st.text(alphabet="ab. !?\n\t。！；-*", max_size=30))
+def test_a_sentence_ends_at_a_mark_before_white_space_and_at_every_mark_of_a_dense_script(text: str):
+    plain = re.compile(r"\n+|(?<=[.!?])[ \t]+(?=\S)|(?<=[。！？；])")
+    unmarked = [re.sub(r"^(?:[-*+]\s+)+", "", piece.strip()) for piece in plain.split(text)]
+    assert sentences(text) == [piece for piece in unmarked if piece.strip("-*+")]

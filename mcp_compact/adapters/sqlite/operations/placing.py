@@ -55,6 +55,11 @@ class Placed:
     active: int = 0
 
     @property
+    def stands_alone(self) -> bool:
+        """Does it name no other record: no parent, no message id, no call that it makes or answers?"""
+        return self.parent_uuid is None and self.message_id is None and not self.calls and not self.results
+
+    @property
     def weight(self) -> Weight:
         """By the tokenizer where it counted, else by estimate."""
         weight, exact = self.prepared.weight, self.prepared.exact_units
@@ -117,6 +122,9 @@ def _counted(message: Message) -> int | None:
 def place(conn: sqlite3.Connection, session: Session, placed: list[Placed]) -> Placing:
     """Fill in the places of new records, which are in order and not empty."""
     placing = Placing(placed)
+    if len(placed) == 1 and placed[0].stands_alone:
+        _go_on(session, placing, placed[0])
+        return placing
     by_seq = {item.seq: item for item in placed}
     _find_parents(conn, session, placing)
     old_ids = _old_message_ids(conn, session.id, placed)
@@ -128,6 +136,12 @@ def place(conn: sqlite3.Connection, session: Session, placed: list[Placed]) -> P
     placing.root_parent = at
     _find_belonging(conn, session.id, placing, old_ids)
     return placing
+
+
+def _go_on(session: Session, placing: Placing, only: Placed) -> None:
+    """The place of a record that names no other one: behind the one before, at the end of the chain."""
+    placing.root_parent = only.parent_seq = 0 if only.prepared.record.is_root else session.head_seq
+    only.need_seq, only.active = only.seq, CHAIN
 
 
 def _find_parents(conn: sqlite3.Connection, session: Session, placing: Placing) -> None:

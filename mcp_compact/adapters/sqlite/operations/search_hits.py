@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from mcp_compact.adapters.sqlite.operations import state
 from mcp_compact.adapters.sqlite.operations.encoding import json_list
 from mcp_compact.adapters.sqlite.operations.live import live_among
 from mcp_compact.adapters.sqlite.operations.searchable import masked_snippet
 from mcp_compact.messages.ids import MessageUuid
+from mcp_compact.messages.values import value
 from mcp_compact.ports.store import Hit, SessionKey
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Match:
     """A record that holds all words."""
 

@@ -13,6 +13,8 @@ from mcp_compact.messages.codec import well_formed
 from mcp_compact.messages.weights import Weight
 from mcp_compact.ports.store import SessionKey, SessionRow, SourcePosition
 
+NO_DECLINES = "{}"
+
 
 def existing(conn: sqlite3.Connection, key: SessionKey) -> Session:
     """The session's row, inside of an open transaction. Raises CallerError (`no_such_session`)."""
@@ -111,7 +113,7 @@ def row_of(conn: sqlite3.Connection, found: Session) -> SessionRow:
         last_compaction_ms=found.last_compaction_ms,
         memory_version=found.memory_version,
         memory_mark_seq=found.memory_mark_seq,
-        declines=json_value(found.declines),
+        declines=json_value(found.declines) if found.declines != NO_DECLINES else {},
         last_attempt=found.last_attempt,
         body_bytes=found.body_bytes,
         client_tokens=derived.known_client_tokens(conn, found),

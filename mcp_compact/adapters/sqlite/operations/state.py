@@ -9,13 +9,14 @@ from operator import attrgetter
 
 from mcp_compact.adapters.sqlite.operations.encoding import safe_id
 from mcp_compact.messages.live import HASH_MODULUS
+from mcp_compact.messages.values import value
 from mcp_compact.messages.weights import NOTHING, Weight
 from mcp_compact.ports.store import SessionKey
 
 HASH_BYTES = 16
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Totals:
     """Sums over live records; they are added and taken away as records come and go."""
 
