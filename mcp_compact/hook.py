@@ -132,7 +132,7 @@ def _was_compacted(conn: sqlite3.Connection, told: Given) -> bool:
 
 def _worked(told: Given, now_ms: int) -> Answer:
     from mcp_compact.hooking import working
-    from mcp_compact.hooking.compacting import HELD, HeldBack
+    from mcp_compact.hooking.held import HELD, HeldBack
 
     try:
         return Answer(working.run(told, now_ms))

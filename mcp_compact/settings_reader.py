@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from math import isfinite
 from pathlib import Path
 from typing import TypeVar
@@ -118,6 +117,8 @@ class SettingsReader:
         known = [item.name for item in SETTINGS]
         for name in sorted(self.environ):
             if name.startswith(PREFIX) and name not in known and name not in _ELSEWHERE:
+                from difflib import get_close_matches  # noqa: PLC0415 - hooks load this module, and few need that
+
                 near = get_close_matches(name, known, 1)
                 self.warn(f"{name} is no setting" + (f"; did you mean {near[0]}?" if near else ""))
 

@@ -27,6 +27,7 @@ from mcp_compact.config import Settings
 from mcp_compact.hooking import snapshots
 from mcp_compact.hooking.catching_up import catch_up
 from mcp_compact.hooking.given import CODEX, OPENCODE, PI, Given
+from mcp_compact.hooking.held import HeldBack
 from mcp_compact.hooking.noting import NAMESPACE
 from mcp_compact.hooking.remembering import update_memory
 from mcp_compact.hooking.session_facts import (
@@ -45,18 +46,10 @@ from mcp_compact.ports.store import SessionKey
 from mcp_compact.service import memory_text
 from mcp_compact.service.keys import session_key
 
-HELD = (
-    "mcp-compact: held back once, as MCP_COMPACT_HOLD_MANUAL asks for. Let the agent bring its notes up to date, "
-    "then compact again."
-)
 START_LAST = (CODEX, OPENCODE, PI)
 """They tell of the start after a compaction when its summary is known."""
 BOUNDARY_FIRST = (CODEX, OPENCODE)
 """Their transcript has the boundary already when they tell that a compaction is done."""
-
-
-class HeldBack(Exception):  # noqa: N818 - no error: the setting asks for it
-    """A compaction that was asked for by hand is refused this once."""
 
 
 def announced(conn: sqlite3.Connection, given: Given, settings: Settings, now_ms: int) -> str:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from mcp_compact.compaction.micro import Clearable
-from mcp_compact.compaction.plan import ClearingPlan, CompactionPlan
-from mcp_compact.compaction.snapshot import Base, InputFacts, MediaFacts, Memory, Reach, Snapshot
 from mcp_compact.compaction.snapshot import Registered as Registered  # noqa: PLC0414 - the port's own word too
-from mcp_compact.compaction.snip import SnipPlan
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.markers import Clearing, Marker
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.values import value
 from mcp_compact.messages.weights import Weight
 from mcp_compact.ports.bindings import Bindings
+
+if TYPE_CHECKING:
+    # A client's hook loads this module, and of all these not one: they would cost it more than its own work.
+    from mcp_compact.compaction.micro import Clearable
+    from mcp_compact.compaction.plan import ClearingPlan, CompactionPlan
+    from mcp_compact.compaction.snapshot import Base, InputFacts, MediaFacts, Memory, Reach, Snapshot
+    from mcp_compact.compaction.snip import SnipPlan
 
 
 @dataclass(frozen=True, slots=True)

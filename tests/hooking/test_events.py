@@ -381,6 +381,19 @@ def test_every_event_works_on_the_standard_library_alone_however_large_the_trans
     assert client.rows("SELECT given <> '' FROM hook_state") == [(1,)]
 
 
+def test_the_end_of_a_turn_loads_neither_the_extractor_nor_what_a_compaction_needs(client: ClientFolder):
+    client.write(client.talk(2))
+    client.hook("PreCompact", trigger="auto")
+    client.write(client.talk(3)[len(client.talk(2)) :], more=True)
+    loaded = set(client.raw(json.dumps(client.given("Stop")).encode(), code=LISTED).err.split())
+    assert len(client.stored()) == len(client.talk(3))
+    assert "mcp_compact.adapters.sqlite.operations.append" in loaded
+    parts = ("compaction.extract", "compaction.plan", "compaction.rules", "compaction.snip", "hooking.compacting")
+    own = ("adapters.sqlite.operations.search", "adapters.sqlite.operations.commit", *parts)
+    assert [name for name in loaded if name.startswith(tuple(f"mcp_compact.{part}" for part in own))] == []
+    assert not {"difflib", "importlib.resources", "zipfile", "tempfile"} & loaded
+
+
 def test_an_archive_of_an_earlier_release_is_brought_up_to_date_and_kept(client: ClientFolder):
     client.archive.parent.mkdir()
     conn = sqlite3.connect(client.archive, isolation_level=None)

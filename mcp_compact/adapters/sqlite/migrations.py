@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from importlib.resources import files
+from pathlib import Path
 
 from mcp_compact.adapters.sqlite.waiting import begin_writing
 from mcp_compact.errors import ServerError
 
 APPLICATION_ID = 0x4D435043
 """`MCPC` in the file's header: the file is an archive of ours."""
-_SCHEMA = files("mcp_compact.adapters.sqlite").joinpath("schema")
+_SCHEMA = Path(__file__).with_name("schema")
 
 
 def schema_versions() -> tuple[tuple[int, str], ...]:

@@ -44,6 +44,7 @@ from mcp_compact.ports.store import (
 )
 from mcp_compact.ports.tokens import Token, Usage
 
+operations.load()
 SHORT_RECORDS, SHORT_BYTES = 4, 32_768
 LOOK_EVERY = 16
 """So many short appends are made between looks at what waits for the index: a look costs a tenth of one."""

@@ -12,7 +12,7 @@ from mcp_compact.adapters.sqlite.connection import reading
 from mcp_compact.adapters.sqlite.operations import state
 from mcp_compact.adapters.sqlite.operations.encoding import json_list
 from mcp_compact.adapters.sqlite.operations.state import Session
-from mcp_compact.compaction.micro import Clearable
+from mcp_compact.compaction.micro_request import Clearable
 from mcp_compact.compaction.snapshot import Base, CallFacts, InputFacts, MediaFacts, ResultFacts
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.repeats import counting_results

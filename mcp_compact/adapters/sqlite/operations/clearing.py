@@ -5,17 +5,19 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mcp_compact.adapters.sqlite.operations.clearable import MEDIA_NOW, UNITS_NOW
 from mcp_compact.adapters.sqlite.operations.encoding import json_list, safe_id, safe_id_or_none
 from mcp_compact.adapters.sqlite.operations.live import clearing_of
 from mcp_compact.adapters.sqlite.operations.state import Session
-from mcp_compact.compaction.plan import Cleared
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.markers import Clearing, ClearKind
 from mcp_compact.messages.repeats import counting_results
 from mcp_compact.messages.weights import Weight, total_weight
+
+if TYPE_CHECKING:
+    from mcp_compact.compaction.plan import Cleared
 
 _INSERT = "INSERT OR IGNORE INTO cleared VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
