@@ -16,6 +16,7 @@ from mcp_compact.compaction.extract_memory import memory_passages, summary_passa
 from mcp_compact.compaction.extract_passages import (
     ASSISTANT,
     Passage,
+    Told,
     passages,
     with_stale,
     working_directory,
@@ -71,10 +72,13 @@ class Material:
     """A text that stands before the memory in the context: its lines are not said again."""
 
 
-def extract(material: Material, budget_units: int, section_units: int | None, count: CountUnits) -> MemoryDocument:
+def extract(
+    material: Material, budget_units: int, section_units: int | None, count: CountUnits, tell: Told | None = None
+) -> MemoryDocument:
     """The memory of this material: rendered, it costs at most `budget_units` by `count`.
 
-    `section_units` limits each section (None: no limit). The same material gives the same memory.
+    `section_units` limits each section (None: no limit). The same material gives the same memory. `tell` is called
+    with the place of each record that is read for lines, which is about half of the work.
     """
     earlier = user_words_of(material.previous)
     said = [*earlier, *(w for r in material.records if (w := users_words(r)))]
@@ -90,7 +94,7 @@ def extract(material: Material, budget_units: int, section_units: int | None, co
         ),
         tasks=tuple(_fitting(task_lines(tasks(material.records, material.previous)), budget_units, count)),
     )
-    chosen, own, state = _chosen(material, words, budget_units, section_units, count)
+    chosen, own, state = _chosen(material, words, (budget_units, section_units), count, tell)
     made = document(words, own, chosen, state)
     while chosen and count([made.render()])[0] > budget_units:
         # The last choice is the one that brings least; more of them go where much is over.
@@ -133,16 +137,20 @@ def _masked(made: MemoryDocument) -> MemoryDocument:
 
 
 def _chosen(
-    material: Material, words: Words, budget_units: int, section_units: int | None, count: CountUnits
+    material: Material, words: Words, room: tuple[int, int | None], count: CountUnits, tell: Told | None
 ) -> tuple[dict[Position, None], list[Passage], set[Position]]:
-    """The chosen lines in the order of their choice, the passages they are of, and which of them tell the state."""
+    """The chosen lines in the order of their choice, the passages they are of, and which of them tell the state.
+
+    `room`: units in all, and for a section.
+    """
+    budget_units, section_units = room
     records = (*material.records, *material.kept)
     cwd = working_directory(records)
     splitter = Splitter(cwd)
     old = [*summary_passages(material.summaries, splitter), *memory_passages(material.previous, splitter)]
     if material.beside:
         old += [replace(p, quotable=False) for p in summary_passages((material.beside,), splitter)]
-    new = passages(records, splitter, cwd, len(material.records), material.cleared)
+    new = passages(records, splitter, cwd, len(material.records), material.cleared, tell)
     everything = with_stale([*old, *new], records, cwd)
     evidence, chars = gather(everything)
     own = [passage for passage in everything if not passage.stays]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from mcp_compact.compaction.extract_lines import Line, Splitter
 from mcp_compact.messages import tool_kinds
@@ -33,6 +34,8 @@ WRITTEN = frozenset((USER, ASSISTANT, COMMAND, EDIT, READ, TODO, CALL))
 """What a person or the model wrote: words and calls, not what tools answered."""
 CALLS = frozenset((COMMAND, EDIT, READ, TODO, CALL))
 FROM_TOOLS = frozenset((OUTPUT, CHANGED, FILE, FOUND, ERROR))
+Told: TypeAlias = Callable[[int], None]
+"""Is told the place of a record that is looked at now."""
 JOINT = " / "
 """Between lines that stand one below the other in their source."""
 SECTION_OF = {
@@ -124,15 +127,18 @@ def passages(
     cwd: str,
     stay_from: int | None = None,
     cleared: Container[ToolUseId] = (),
+    told: Told | None = None,
 ) -> list[Passage]:
     """The passages of message records, old to new. Summaries are no part of them.
 
-    Records from `stay_from` on stay in the context, their `cleared` results aside.
+    Records from `stay_from` on stay in the context, their `cleared` results aside. `told` is called before each record.
     """
     calls: dict[ToolUseId, Call] = {}
     ours: set[ToolUseId] = set()
     made: list[Passage] = []
     for order, record in enumerate(records):
+        if told is not None:
+            told(order)
         if record.is_summary:
             continue
         stays = stay_from is not None and order >= stay_from

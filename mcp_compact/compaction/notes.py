@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mcp_compact.compaction.extract import Material, extract
+from mcp_compact.compaction.extract_passages import Told
 from mcp_compact.compaction.fitting import fit, merged
 from mcp_compact.compaction.snapshot import Memory
 from mcp_compact.messages.memory_document import MemoryDocument, is_empty, parse
@@ -15,7 +16,12 @@ NOTES_SHARE = 3
 
 
 def updated_memory(
-    memory: Memory | None, material: Material, units: int, section_units: int | None, count: CountUnits
+    memory: Memory | None,
+    material: Material,
+    units: int,
+    section_units: int | None,
+    count: CountUnits,
+    told: Told | None = None,
 ) -> MemoryDocument:
     """The memory of an old one (of which `material` need not know) and newer messages, in so many units.
 
@@ -24,9 +30,9 @@ def updated_memory(
     """
     previous = parse(memory.text) if memory is not None and not is_empty(memory.text) else None
     if memory is None or previous is None:
-        return extract(material, units, section_units, count)
+        return extract(material, units, section_units, count, told)
     own = count([previous.render()])[0]
     if memory.writer != "agent" or own * NOTES_SHARE > units:
-        return extract(replace(material, previous=previous), units, section_units, count)
-    found = extract(material, units - own, section_units, count)
+        return extract(replace(material, previous=previous), units, section_units, count, told)
+    found = extract(material, units - own, section_units, count, told)
     return fit(merged(previous, found), units, None, count, None)

@@ -18,18 +18,25 @@ BEAT_S = 3.0
 
 async def with_progress(ctx: Context[Backend], work: Callable[[Progress], Awaitable[Result]]) -> Result:
     """Do the work, and tell the client how far it is, if it asked to be told."""
-    send, receive = anyio.create_memory_object_stream[tuple[int, int, str]](1)
+    send, receive = anyio.create_memory_object_stream[None](1)
+    newest: list[tuple[int, int, str]] = []
     failure: CompactError | None = None
 
     def report(done: int, total: int, what: str) -> None:
-        # The next report says more than one that nobody has fetched yet.
+        # The newest report says more than one that nobody has fetched yet, and the last one is always told.
+        newest[:] = [(done, total, what)]
         if send.statistics().current_buffer_used == 0:
-            send.send_nowait((done, total, what))
+            send.send_nowait(None)
 
     async def relay() -> None:
+        far = -1
         async with receive:
-            async for done, total, what in receive:
-                await ctx.report_progress(done, total or None, what)
+            async for _ in receive:
+                done, total, what = newest[0]
+                # Clients expect more with every report; work that begins anew catches up first.
+                if done > far:
+                    far = done
+                    await ctx.report_progress(done, total or None, what)
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(relay)

@@ -19,7 +19,7 @@ from mcp_compact.server.answers import answer, last_named, reading
 from mcp_compact.server.backend import Backend
 from mcp_compact.server.context_tools import CompactAnswer, compacted
 from mcp_compact.server.memory_tools import UpdateAnswer
-from mcp_compact.server.progress import with_beat
+from mcp_compact.server.progress import with_progress
 from mcp_compact.server.schemas import Count, Cursor, Flag, Limit, Session, Text, answer_model, as_json
 from mcp_compact.server.sessions import serving, session_of
 from mcp_compact.server.toolbox import ToolFacts
@@ -173,7 +173,7 @@ async def extract_session_memory(
 ) -> Annotated[CallToolResult, UpdateAnswer]:
     """Bring the session memory up to date now, without a model and without compacting; get_session_memory reads it."""
     service, session = await session_of(ctx, session_id)
-    memory = await with_beat(ctx, "extracting the session memory", partial(service.extract_memory, session))
+    memory = await with_progress(ctx, partial(service.extract_memory, session))
     return answer(
         ctx, as_json(memory, without=("content",)), f"Memory version {memory.version}, {memory.tokens} tokens"
     )

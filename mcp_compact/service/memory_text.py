@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mcp_compact.compaction.extract import Material
+from mcp_compact.compaction.extract_passages import Told
 from mcp_compact.compaction.notes import updated_memory
 from mcp_compact.compaction.policy import MemoryPolicy
 from mcp_compact.compaction.session_memory import summaries_of
@@ -31,11 +32,20 @@ def newest_uuid(snapshot: Snapshot) -> MessageUuid | None:
     return max(places)[1] if places else None
 
 
-def memory_text(snapshot: Snapshot, records: Sequence[Record], limits: MemoryPolicy, count: CountUnits) -> str | None:
-    """The memory with what is new; None where nothing is. `records`: the live ones behind `covered_seq`."""
+def memory_text(
+    snapshot: Snapshot,
+    records: Sequence[Record],
+    limits: MemoryPolicy,
+    count: CountUnits,
+    told: Told | None = None,
+) -> str | None:
+    """The memory with what is new; None where nothing is. `records`: the live ones behind `covered_seq`.
+
+    `told` is called with the place of each record that is read for lines.
+    """
     summaries = summaries_of(snapshot)
     if not records and not summaries:
         return None
     material = Material(tuple(records), summaries=summaries)
     units, section = snapshot.family.units(limits.total_tokens), snapshot.family.units(limits.section_tokens)
-    return updated_memory(snapshot.memory, material, units, section, count).render()
+    return updated_memory(snapshot.memory, material, units, section, count, told).render()

@@ -178,9 +178,9 @@ class Service:
         """What left the context, by kind: how much of it still stands there, and what only the archive holds."""
         return await auditing.audit_loss(self.deps, session_key(self.namespace, session_id))
 
-    async def extract_memory(self, session_id: str) -> MemoryResult:
+    async def extract_memory(self, session_id: str, progress: Progress | None = None) -> MemoryResult:
         """Bring the session memory up to date by the extractor, without a compaction."""
-        return await extracting.extract_memory(self.deps, session_key(self.namespace, session_id))
+        return await extracting.extract_memory(self.deps, session_key(self.namespace, session_id), progress)
 
     async def search(
         self,

@@ -14,7 +14,8 @@ from mcp_compact.config import Settings
 from mcp_compact.errors import CallerError
 from mcp_compact.server import progress
 from mcp_compact.server.app import build_server, local_place
-from tests.server.talk import call, conversation, refused
+from mcp_compact.wiring import open_service
+from tests.server.talk import call, conversation, jsonl, refused, transcript
 
 Report = tuple[float, float | None, str | None]
 
@@ -46,6 +47,54 @@ async def test_work_that_takes_long_is_reported_where_the_client_asks(tmp_path: 
         assert "summary" in str(told[-1][2])
         assert "unknown_session" in await refused(client, "compact_session", session_id="nobody")
         assert "unknown_compaction" in await refused(client, "submit_summary", compaction_id="x", summary="y")
+
+
+async def test_an_extraction_and_an_import_tell_how_much_of_the_whole_is_done(
+    settings: Settings, project: Path, era: str
+) -> None:
+    told: list[Report] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, total, message))
+
+    place = local_place(settings, project)
+    (project / "session.jsonl").write_text(jsonl(transcript("long", str(project), 200)), encoding="utf-8")
+    async with Client(build_server(settings, profile="full", place=place), mode=era) as client:
+        path = str(project / "session.jsonl")
+        answer = await client.call_tool("import_transcript", {"path": path}, progress_callback=note)
+        assert not answer.is_error
+        size = (project / "session.jsonl").stat().st_size
+        assert shares(told)[-1] == (size, size)
+        told.clear()
+        asked = {"session_id": "long"}
+        answer = await client.call_tool("extract_session_memory", asked, progress_callback=note)
+        assert not answer.is_error
+    done = shares(told)
+    assert len({total for _, total in done}) == 1
+    assert done[-1][0] == done[-1][1] == 2 * 800
+    assert len(done) > 3, "it tells of the way too, not of the end alone"
+
+
+def shares(told: list[Report]) -> list[tuple[float, float | None]]:
+    """What was done, and of how much; each report says more than the one before."""
+    assert [done for done, _, _ in told] == sorted({done for done, _, _ in told})
+    return [(done, total) for done, total, _ in told]
+
+
+async def test_an_extraction_that_is_taken_back_ends_and_writes_nothing(settings: Settings, project: Path) -> None:
+    async with open_service(settings) as service:
+        await service.append_messages(conversation(100), "s")
+        before = (await service.status("s")).memory_version
+        with anyio.CancelScope() as scope:
+
+            def report(done: int, total: int, what: str) -> None:
+                assert done < total, what
+                scope.cancel()
+
+            await service.extract_memory("s", report)
+        assert scope.cancelled_caught
+        assert (await service.status("s")).memory_version == before
+        assert (await service.extract_memory("s")).version == before + 1
 
 
 class Told:
