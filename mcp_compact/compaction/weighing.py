@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from mcp_compact.compaction.snapshot import InputFacts, MediaFacts
-from mcp_compact.messages.blocks import CLEARED_MEDIA, MediaBlock, ToolResultBlock, ToolUseBlock
+from mcp_compact.messages.blocks import CLEARED_MEDIA, Block, MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from mcp_compact.messages.clearing import CLEARED_INPUT_TEXT, ClearedText, media_mark_text
 from mcp_compact.messages.codec import body_hash
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.tool_inputs import lines_of, path_of
+from mcp_compact.messages.values import value
 from mcp_compact.messages.weights import (
     NOTHING,
     Countable,
@@ -26,7 +27,8 @@ from mcp_compact.messages.weights import (
 )
 
 
-class Weighed(NamedTuple):
+@value
+class Weighed:
     """The weights of one record and of the results in it."""
 
     estimate: Weight
@@ -54,19 +56,18 @@ _Span: TypeAlias = tuple[Mark, Mark]
 """A stretch of the batch's texts: where it begins and ends."""
 
 
-class _Walked(NamedTuple):
-    """Where a record and its results stand among the texts of the batch, and what would stand in their place."""
-
-    whole: _Span
-    results: Sequence[tuple[_Span, str]]
-    calls: Sequence[tuple[int, object]]
-    """Of each call the place of its input among the texts, and the input."""
+_Walked: TypeAlias = tuple[_Span, Sequence[tuple[_Span, str]], Sequence[tuple[int, object]]]
+"""Where a record stands among the texts of the batch; its results, and what would stand in their place; of each call
+the place of its input among the texts, and the input."""
 
 
 class _Units:
     """Units of all texts of a batch as running sums: a stretch is one subtraction, however many texts it has."""
 
-    def __init__(self, counted: Iterable[int]) -> None:
+    __slots__ = ("_counted", "_sums")
+
+    def __init__(self, counted: Sequence[int]) -> None:
+        self._counted = counted
         self._sums = list(accumulate(counted, initial=0))
 
     def of(self, span: _Span) -> int:
@@ -74,7 +75,7 @@ class _Units:
         return self._sums[last] - self._sums[first] + after - before
 
     def at(self, place: int) -> int:
-        return self._sums[place + 1] - self._sums[place]
+        return self._counted[place]
 
     def weight(self, span: _Span, messages: int = 0) -> Weight:
         (first, before, results, media), (last, after, more_results, more_media) = span
@@ -87,7 +88,10 @@ def weigh_records(records: Sequence[Record], exact: CountUnits | None, cleared: 
     found = Countable()
     # Most results would leave the same text behind.
     left_behind: dict[str, None] = {}
-    walked = [_walk(record, found, cleared, left_behind) if record.is_message else None for record in records]
+    walked = [
+        _walk(record.message.blocks, found, cleared, left_behind) if record.message and record.is_message else None
+        for record in records
+    ]
     marks = list(left_behind)
     texts = found.texts + marks
     estimates = estimate_all(texts)
@@ -100,12 +104,20 @@ def weigh_records(records: Sequence[Record], exact: CountUnits | None, cleared: 
     ]
 
 
-def _walk(record: Record, found: Countable, cleared: ClearedText, left_behind: dict[str, None]) -> _Walked:
-    """Go on with the texts of a record; `left_behind` takes the texts that clearings in it would leave."""
+def _walk(
+    blocks: Sequence[Block], found: Countable, cleared: ClearedText, left_behind: dict[str, None]
+) -> _Walked | int:
+    """Go on with the texts of a record; `left_behind` takes the texts that clearings in it would leave.
+
+    Most records are one text and nothing else: of those the place of the text is enough.
+    """
+    if len(blocks) == 1 and type(blocks[0]) is TextBlock:
+        found.texts.append(blocks[0].text)
+        return len(found.texts) - 1
     start = end = found.mark()
     results: list[tuple[_Span, str]] = []
     calls: list[tuple[int, object]] = []
-    for block in record.blocks:
+    for block in blocks:
         before = end
         found.add((block,))
         end = found.mark()
@@ -121,26 +133,29 @@ def _walk(record: Record, found: Countable, cleared: ClearedText, left_behind: d
         left_behind[CLEARED_INPUT_TEXT] = None
     if end[-1] > start[-1]:
         left_behind.update(dict.fromkeys(CLEARED_MEDIA.values()))
-    return _Walked((start, end), results, calls)
+    return (start, end), results, calls
 
 
 def _weighed(
     record: Record,
-    own: _Walked,
+    own: _Walked | int,
     guessed: _Units,
     counted: _Units | None,
     left: dict[str, Weight],
     texts: Sequence[str],
 ) -> Weighed:
+    if isinstance(own, int):
+        return Weighed(Weight(guessed.at(own), 0, 0, 1), counted.at(own) if counted else None)
+    whole, results, calls = own
     best = counted or guessed
-    estimate = guessed.weight(own.whole, messages=1)
+    estimate = guessed.weight(whole, messages=1)
     return Weighed(
         estimate,
-        counted.of(own.whole) if counted else None,
-        tuple([best.weight(span) for span, _ in own.results]) if own.results else (),
-        tuple([left[text] for _, text in own.results]) if own.results else (),
+        counted.of(whole) if counted else None,
+        tuple([best.weight(span) for span, _ in results]) if results else (),
+        tuple([left[text] for _, text in results]) if results else (),
         tuple(_media(record, left)) if estimate.media else (),
-        tuple([_input(texts[at], best.at(at), given, left) for at, given in own.calls]) if own.calls else (),
+        tuple([_input(texts[at], best.at(at), given, left) for at, given in calls]) if calls else (),
     )
 
 
