@@ -299,6 +299,8 @@ class SearchQuery:
     """Most hits in a message first; among equals, and otherwise, the newest first."""
     skip: int = 0
     """Where the best come first: so many were given on the pages before; `before` is then the same on all pages."""
+    catches_up: bool = True
+    """Is what waits for the index taken into it first, for a second at most?"""
 
 
 class Store(Bindings, Protocol):
@@ -420,6 +422,10 @@ class Store(Bindings, Protocol):
         ...
 
     async def markers(self, key: SessionKey) -> list[Marker]: ...
+
+    async def index_more(self) -> tuple[int, int]:
+        """Make some of what was stored last ready for searches: how many records, and how many still wait."""
+        ...
 
     async def search(self, namespace: str, query: SearchQuery) -> Found: ...
 

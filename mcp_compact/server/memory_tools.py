@@ -12,7 +12,7 @@ from pydantic import Field
 from mcp_compact.errors import CallerError
 from mcp_compact.server.answers import answer, reading
 from mcp_compact.server.backend import Backend
-from mcp_compact.server.progress import with_beat
+from mcp_compact.server.progress import with_progress
 from mcp_compact.server.schemas import Count, Cursor, Session, Text, answer_model, as_json
 from mcp_compact.server.sessions import serving, session_of
 from mcp_compact.server.toolbox import ToolFacts
@@ -77,7 +77,7 @@ async def search_messages(  # noqa: PLR0913, PLR0917 - the tool's parameters
         cwd=str(place.cwd) if place.cwd and place.project_only else None,
         narrowed=Narrowed(role, tool, since, until, boundary, order or NEWEST),
     )
-    result = await with_beat(ctx, "searching, and indexing what is new", search)
+    result = await with_progress(ctx, lambda progress: search(progress=progress))
     more = "; more with next_cursor" if result.next_cursor else ""
     return reading(ctx, as_json(result), f"{len(result.hits)} hits{more}")
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from anyio import move_on_after
+
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.codec import clean, format_time, parse_time
 from mcp_compact.ports.store import SEARCH_ROLES, SEARCH_SIDES, Found, Hit, SearchQuery
 from mcp_compact.service.deps import Deps, session_key
+from mcp_compact.service.prepare import Progress
 from mcp_compact.service.results import SearchHit, SearchResult
 
 MAX_HITS = 100
+INDEX_S = 1.0
 NEWEST, BEST = "newest", "best"
 ORDERS = (NEWEST, BEST)
 MAX_NAME_CHARS = 200
@@ -42,16 +46,38 @@ class SearchCall:
     narrowed: Narrowed = Narrowed()
 
 
-async def search_text(deps: Deps, namespace: str, call: SearchCall, cursor: str) -> SearchResult:
-    """Messages that hold all words, newest or best first. The text is taken literally. Raises CallerError."""
+async def search_text(
+    deps: Deps, namespace: str, call: SearchCall, cursor: str, progress: Progress | None = None
+) -> SearchResult:
+    """Messages that hold all words, newest or best first. The text is taken literally. Raises CallerError.
+
+    `progress` counts the records that wait for the index, and one for the search itself.
+    """
     query = _query(call)
     if query.session_id:
         await deps.row(session_key(namespace, query.session_id))
     before, skip = _place(cursor, best=query.best)
-    found = await deps.store.search(namespace, replace(query, before=before, skip=skip))
+    waited = await _catch_up(deps, progress) if progress is not None else 0
+    query = replace(query, before=before, skip=skip, catches_up=progress is None)
+    found = await deps.store.search(namespace, query)
+    if progress is not None:
+        progress(waited + 1, waited + 1, "searching")
     return SearchResult(
         tuple(_hit(hit) for hit in found.hits), _next_cursor(found, best=query.best), found.complete, _note(found)
     )
+
+
+async def _catch_up(deps: Deps, progress: Progress) -> int:
+    """Index what waits for a second at most, as a search does; how many records waited."""
+    total = 0
+    with move_on_after(INDEX_S):
+        while True:
+            done, left = await deps.store.index_more()
+            total = total or done + left
+            progress(max(0, total - left), total + 1, "indexing what is new")
+            if not done or not left:
+                break
+    return total
 
 
 def _query(call: SearchCall) -> SearchQuery:

@@ -182,7 +182,7 @@ class Service:
         """Bring the session memory up to date by the extractor, without a compaction."""
         return await extracting.extract_memory(self.deps, session_key(self.namespace, session_id), progress)
 
-    async def search(
+    async def search(  # noqa: PLR0913 - what may be asked for
         self,
         text: str,
         *,
@@ -191,10 +191,11 @@ class Service:
         cursor: str = "",
         cwd: str | None = None,
         narrowed: Narrowed | None = None,
+        progress: Progress | None = None,
     ) -> SearchResult:
         """Search everything ever stored, in one session or in all of this folder's."""
         call = SearchCall(text, session_id, limit, cwd, narrowed or Narrowed())
-        return await searching.search_text(self.deps, self.namespace, call, cursor)
+        return await searching.search_text(self.deps, self.namespace, call, cursor, progress)
 
     async def original(self, session_id: str, name: str, *, cursor: str = "") -> OriginalPart:
         """What was stored under a tool_use_id or a message uuid."""

@@ -66,6 +66,13 @@ async def test_an_extraction_and_an_import_tell_how_much_of_the_whole_is_done(
         size = (project / "session.jsonl").stat().st_size
         assert shares(told)[-1] == (size, size)
         told.clear()
+        found = await client.call_tool("search_messages", {"query": "module"}, progress_callback=note)
+        assert not found.is_error
+        done = shares(told)
+        assert done[-1][0] == done[-1][1]
+        assert len(done) > 2, "it tells how much is indexed, batch by batch"
+        assert "indexing" in str(told[0][2])
+        told.clear()
         asked = {"session_id": "long"}
         answer = await client.call_tool("extract_session_memory", asked, progress_callback=note)
         assert not answer.is_error

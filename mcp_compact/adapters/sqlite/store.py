@@ -259,6 +259,9 @@ class SqliteStore:
     async def newest_message(self, key: SessionKey) -> MessageUuid | None:
         return await self.run(operations.newest_message, key)
 
+    async def index_more(self) -> tuple[int, int]:
+        return await self.run(indexing.index_more)
+
     async def search(self, namespace: str, query: SearchQuery) -> Found:
         return await self.run(operations.search, namespace, query)
 

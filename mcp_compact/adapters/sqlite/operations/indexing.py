@@ -77,14 +77,22 @@ def tidy(conn: ArchiveConnection) -> None:
             check_point(conn)
 
 
-def catch_up(conn: sqlite3.Connection, seconds: float) -> None:
+def index_more(conn: sqlite3.Connection) -> tuple[int, int]:
+    """A batch of `catch_up`: how many records were indexed, and how many still wait."""
+    before = waiting(conn)
+    catch_up(conn, 1.0, batches=1)
+    left = waiting(conn)
+    return max(0, before - left), left
+
+
+def catch_up(conn: sqlite3.Connection, seconds: float, batches: int = 1 << 30) -> None:
     """Index what waits, for so long at most; not at all where another process writes, or nothing can be written."""
     deadline, patience_ms = time.monotonic() + seconds, patience_ms_of(conn)
     try:
         if waiting(conn):
             set_patience_ms(conn, 0)
-            while time.monotonic() < deadline and index_batch(conn) and waiting(conn):
-                pass
+            while batches > 0 and time.monotonic() < deadline and index_batch(conn) and waiting(conn):
+                batches -= 1
     except ServerError as error:
         if error.code not in ("store_locked", "store_read_only", "disk_full"):
             raise

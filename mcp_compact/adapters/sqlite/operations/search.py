@@ -128,7 +128,8 @@ def search(conn: sqlite3.Connection, namespace: str, query: SearchQuery) -> Foun
     words = query_of(query.text)
     if not words.words or query.limit < 1:
         return Found((), 0, complete=True)
-    catch_up(conn, INDEX_SECONDS)
+    if query.catches_up:
+        catch_up(conn, INDEX_SECONDS)
     with reading(conn):
         limit = RANKED if query.best else query.limit
         work = _Search(conn, words, limit, query.best, time.monotonic() + READ_SECONDS)
