@@ -22,7 +22,6 @@ from mcp_compact.server.roots import readable_path
 from mcp_compact.server.schemas import Count, Limit, Session, Text, answer_model, as_json
 from mcp_compact.server.sessions import serving, session_of
 from mcp_compact.server.toolbox import ToolFacts
-from mcp_compact.service.prepare import Progress
 from mcp_compact.service.results import AppendResult, ImportResult, Status
 
 # Both forms are told to clients: some can only send a list as text.
@@ -106,16 +105,12 @@ async def import_transcript(
         raise CallerError("path_or_content", "Exactly one of path and content is needed.", "Pass the file's path.")
     service = await serving(ctx)
     if content:
-        result = await service.import_content(content, format_name=format, session_id=session_id)
+        work = partial(service.import_content, content, format_name=format, session_id=session_id)
     else:
         place = ctx.request_context.lifespan_context.place
         real = await to_thread.run_sync(readable_path, path, place.roots, place.cwd)
         work = partial(service.import_file, real, format_name=format, session_id=session_id)
-
-        async def run(progress: Progress) -> ImportResult:
-            return await work(progress=progress)
-
-        result = await with_progress(ctx, run)
+    result = await with_progress(ctx, lambda progress: work(progress=progress))
     data = _with_fullness(as_json(result), result.status)
     line = f"{result.session_id}: {result.messages} messages, {result.stored} new; {_fullness_line(result.status)}"
     return answer(ctx, last_named(data, "children"), line)

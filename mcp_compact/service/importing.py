@@ -42,7 +42,7 @@ async def import_file(
 
 
 async def import_content(
-    deps: Deps, namespace: str, content: str, *, format_name: str, session_id: str
+    deps: Deps, namespace: str, content: str, *, format_name: str, session_id: str, progress: Progress | None = None
 ) -> ImportResult:
     """Import a transcript given as text; without a session id one is made from the text."""
     data = content.encode("utf-8", "surrogatepass")
@@ -50,7 +50,7 @@ async def import_content(
     name = format_name or await to_thread.run_sync(_format_of, data)
     stem = session_id or f"import-{blake2b(data, digest_size=6).hexdigest()}"
     work = ImportWork(reader_for(name, stem), name, "", session_id, "", len(data))
-    await _run(deps, namespace, work, iter([data]), stem, None)
+    await _run(deps, namespace, work, iter([data]), stem, progress)
     return await _result(deps, work)
 
 

@@ -88,10 +88,12 @@ class Service:
             self.deps, self.namespace, path, format_name=format_name, session_id=session_id, progress=progress
         )
 
-    async def import_content(self, content: str, *, format_name: str = "", session_id: str = "") -> ImportResult:
+    async def import_content(
+        self, content: str, *, format_name: str = "", session_id: str = "", progress: Progress | None = None
+    ) -> ImportResult:
         """Import a transcript given as text."""
         return await importing.import_content(
-            self.deps, self.namespace, content, format_name=format_name, session_id=session_id
+            self.deps, self.namespace, content, format_name=format_name, session_id=session_id, progress=progress
         )
 
     async def status(self, session_id: str, *, detail: bool = False) -> Status:

@@ -66,6 +66,10 @@ async def test_an_extraction_and_an_import_tell_how_much_of_the_whole_is_done(
         size = (project / "session.jsonl").stat().st_size
         assert shares(told)[-1] == (size, size)
         told.clear()
+        given = {"content": (project / "session.jsonl").read_text(encoding="utf-8"), "session_id": "long"}
+        assert not (await client.call_tool("import_transcript", given, progress_callback=note)).is_error
+        assert shares(told)[-1] == (size, size)
+        told.clear()
         found = await client.call_tool("search_messages", {"query": "module"}, progress_callback=note)
         assert not found.is_error
         done = shares(told)
