@@ -18,7 +18,7 @@ from mcp_compact import places
 from mcp_compact.adapters.sqlite import hook_rows
 from mcp_compact.errors import CompactError
 from mcp_compact.hooking import notes, noting
-from mcp_compact.hooking.given import CODEX, GEMINI_CLI, MOST_BYTES, OPENCODE, Given, given, words_given
+from mcp_compact.hooking.given import CODEX, GEMINI_CLI, OPENCODE, Given, given, most_bytes, words_given
 
 DONE, BLOCKS = 0, 2
 """2 asks the client not to compact."""
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         archive = places.database()
         event, client = words_given(words)
-        told = given(sys.stdin.buffer.read(MOST_BYTES + 1), event, client)
+        told = given(sys.stdin.buffer.read(most_bytes(client) + 1), event, client)
         if told.event == "SessionEnd" and _left_to_a_child():
             return DONE
         answer = Answer() if not told.event or places.is_off(told.cwd, archive) else _answer(told, archive, now_ms)

@@ -11,7 +11,9 @@ import json
 from mcp_compact.errors import CallerError
 
 MOST_BYTES = 32 << 20
-"""A prompt, a summary or a whole session may stand in it; nothing larger is read."""
+"""A prompt or a summary may stand in it; nothing larger is read."""
+MOST_DOCUMENT_BYTES = 256 << 20
+"""The same where a whole session stands in it: to read it takes some times as much memory."""
 EVENTS = ("SessionStart", "UserPromptSubmit", "PreCompact", "PostCompact", "Stop", "SessionEnd")
 CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE, PI = "claude-code", "codex", "gemini-cli", "opencode", "pi"
 CLIENTS = (CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE, PI)
@@ -46,17 +48,37 @@ class Given:
 def given(data: bytes, named: str = "", client: str = CLAUDE_CODE) -> Given:
     """The input read. `named` is the event of the command line, for a client that does not say it.
 
-    Raises CallerError `bad_hook_input`.
+    Raises CallerError `bad_hook_input`, or `session_too_large` where a session is handed over that is.
     """
-    if len(data) > MOST_BYTES:
-        raise CallerError("bad_hook_input", f"The hook's input is larger than {MOST_BYTES >> 20} MB.")
+    if len(data) > most_bytes(client):
+        raise too_large(client)
     try:
         raw = json.loads(data.decode("utf-8", "replace") or "null")
     except (ValueError, RecursionError):
         raw = None
     if not isinstance(raw, dict):
         raise CallerError("bad_hook_input", "The hook's input is no JSON object.", "A client starts it, not a person.")
+    if client == OPENCODE and raw.get("document") is False:
+        # The plugin could not even write it down.
+        raise too_large(client)
     return Given(raw, named, client)
+
+
+def most_bytes(client: str) -> int:
+    """So much of a client's input is read at most."""
+    return MOST_DOCUMENT_BYTES if client == OPENCODE else MOST_BYTES
+
+
+def too_large(client: str) -> CallerError:
+    """The refusal of an input that is larger."""
+    limit = f"{most_bytes(client) >> 20} MB"
+    if client != OPENCODE:
+        return CallerError("bad_hook_input", f"The hook's input is larger than {limit}.")
+    return CallerError(
+        "session_too_large",
+        f"The opencode session is larger than {limit}, so that it is not recorded any more.",
+        "Go on in a new session; `opencode export` and `mcp-compact import` bring this one into the archive.",
+    )
 
 
 def words_given(words: list[str]) -> tuple[str, str]:

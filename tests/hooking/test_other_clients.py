@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from mcp_compact.compaction.injection import InjectionFacts
 from mcp_compact.compaction.rules import Rule
 from mcp_compact.errors import CallerError
 from mcp_compact.hooking import snapshots
-from mcp_compact.hooking.given import Given, words_given
+from mcp_compact.hooking.given import MOST_BYTES, MOST_DOCUMENT_BYTES, Given, given, words_given
 from mcp_compact.hooking.session_facts import CODEX_BYTES, text_for
 from mcp_compact.messages.message import Record
 from mcp_compact.ports.store import SessionKey
@@ -194,7 +195,7 @@ def test_what_only_looks_like_a_compaction_is_none(tmp_path: Path, line: str):
 # ---------------------------------------------------------------- opencode, pi
 
 
-def exported(client: ClientFolder, *, is_compacted: bool) -> dict[str, object]:
+def exported(client: ClientFolder, *, is_compacted: bool) -> dict[str, Any]:
     def message(number: int, role: str, text: str, **more: object) -> dict[str, object]:
         info = {"id": f"msg_{number}", "sessionID": SESSION, "role": role, "time": {"created": number}, **more}
         return {"info": info, "parts": [{"id": f"prt_{number}", "type": "text", "text": text}]}
@@ -220,6 +221,25 @@ def test_opencode_hands_its_session_over_and_is_given_the_same_again(client: Cli
     assert ask(client, "opencode", "SessionStart", source="compact", **none).out == first.out
     assert client.rows("SELECT compactions FROM session") == [(1,)]
     assert len(client.stored()) == len(set(client.stored()))
+
+
+def test_an_opencode_session_that_is_large_is_picked_up(client: ClientFolder):
+    large = exported(client, is_compacted=False)
+    large["messages"][1]["parts"][0]["text"] = FACT + "x" * MOST_BYTES
+    ask(client, "opencode", "Stop", transcript_path="", document=large)
+    assert client.notes() == []
+    assert client.rows("SELECT message_count FROM session") == [(2,)]
+
+
+def test_an_opencode_session_that_is_too_large_is_told_to_the_person_and_how_to_keep_it(client: ClientFolder):
+    ask(client, "opencode", "Stop", transcript_path="", document=False)
+    [note] = client.notes()
+    assert (note["code"], note["off"]) == ("session_too_large", True)
+    assert "opencode export" in str(note["text"])
+    with pytest.raises(CallerError, match="larger than 256 MB"):
+        given(b" " * (MOST_DOCUMENT_BYTES + 1), "Stop", "opencode")
+    with pytest.raises(CallerError, match="larger than 32 MB"):
+        given(b" " * (MOST_BYTES + 1), "Stop", "codex")
 
 
 def test_only_opencode_may_hand_a_session_over(client: ClientFolder):

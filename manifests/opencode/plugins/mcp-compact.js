@@ -10,6 +10,7 @@ const MILLISECONDS = 120_000
 function tell(event, fields) {
   return new Promise((resolve) => {
     let out = ""
+    const input = JSON.stringify({ hook_event_name: event, ...fields })
     const [program, ...words] = HOOK
     const hook = spawn(program, words, { env: { ...process.env, ...ENV }, stdio: ["pipe", "pipe", "ignore"] })
     const guard = setTimeout(() => hook.kill(), MILLISECONDS)
@@ -21,8 +22,18 @@ function tell(event, fields) {
     hook.on("close", (code) => end(code === 0 ? out.trim() : ""))
     hook.stdin.on("error", () => {})
     hook.stdout.on("data", (data) => (out += data))
-    hook.stdin.end(JSON.stringify({ hook_event_name: event, ...fields }))
+    hook.stdin.end(input)
   })
+}
+
+/** The same with a session, which may be too large to be written down; the hook keeps a note of that. */
+async function tellWith(event, fields, document) {
+  try {
+    return await tell(event, { ...fields, document })
+  } catch (fault) {
+    if (!(fault instanceof RangeError)) throw fault
+    return tell(event, { ...fields, document: false })
+  }
 }
 
 function contextOf(said) {
@@ -49,7 +60,7 @@ export const McpCompact = async ({ client, directory }) => {
   const at = (id) => ({ session_id: id, cwd: directory })
 
   async function pickUp(event, id, fields) {
-    return tell(event, { ...at(id), ...fields, document: await documentOf(id) })
+    return tellWith(event, { ...at(id), ...fields }, await documentOf(id))
   }
 
   /** What belongs behind a summary; asked for once. */
