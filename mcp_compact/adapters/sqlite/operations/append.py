@@ -94,10 +94,12 @@ def _sort(conn: sqlite3.Connection, session: Session, batch: Sequence[Placed]) -
     work = _Sorted()
     stored = _stored(conn, session, batch) if session.last_seq and batch else {}
     fresh: dict[str, Placed] = {}
+    next_seq = session.last_seq + 1
     for item in batch:
         if item.uuid not in stored and item.uuid not in fresh:
             fresh[item.uuid] = item
-            item.seq = session.last_seq + len(fresh)
+            item.seq = next_seq
+            next_seq += 1
         elif _is_same(conn, session, stored.get(item.uuid), fresh.get(item.uuid), item):
             work.known += 1
             if item.context_tokens:
@@ -199,13 +201,13 @@ def _shares(placed: Sequence[Placed]) -> Totals:
     units = answers = media = messages = count = estimated = shares = 0
     for item in placed:
         if item.active and item.kind == MESSAGE:
-            weight = item.weight
-            units += weight.units
+            weight, exact = item.prepared.weight, item.prepared.exact_units
+            units += weight.units if exact is None else exact
             answers += weight.results
             media += weight.media
             messages += weight.messages
             count += 1
-            estimated += item.prepared.exact_units is None
+            estimated += exact is None
             shares += state_hash(item.seq, item.body_hash)
     return Totals(Weight(units, answers, media, messages), count, estimated, shares)
 

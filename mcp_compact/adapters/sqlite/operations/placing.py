@@ -8,9 +8,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
-from mcp_compact.adapters.sqlite.operations.encoding import fitting, json_list, safe_id, safe_id_or_none
+from mcp_compact.adapters.sqlite.operations.encoding import fitting, json_list, safe_id
 from mcp_compact.adapters.sqlite.operations.rows import (
     ANSWERS,
     CHAIN,
@@ -22,11 +22,15 @@ from mcp_compact.adapters.sqlite.operations.rows import (
     stored_message,
 )
 from mcp_compact.adapters.sqlite.operations.state import Session
-from mcp_compact.messages.blocks import TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from mcp_compact.messages.blocks import Block, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from mcp_compact.messages.codec import body_hash
 from mcp_compact.messages.message import Message
-from mcp_compact.messages.weights import Weight
 from mcp_compact.ports.store import Prepared
+
+_Call: TypeAlias = tuple[str, int, str]
+"""Tool call id, block, name."""
+_Result: TypeAlias = tuple[str, int, bool]
+"""Tool call id, block, is it an error."""
 
 
 @dataclass(slots=True)
@@ -41,10 +45,8 @@ class Placed:
     kind: int
     message: bytes | None
     """The message's own JSON where the body does not give it back."""
-    calls: Sequence[tuple[str, int, str]]
-    """Tool call id, block, name."""
-    results: Sequence[tuple[str, int, bool]]
-    """Tool call id, block, is it an error."""
+    calls: Sequence[_Call]
+    results: Sequence[_Result]
     context_tokens: int | None
     """What the provider counted for the request that this record answers; None where nothing was counted."""
     text_holding: bool
@@ -58,12 +60,6 @@ class Placed:
     def stands_alone(self) -> bool:
         """Does it name no other record: no parent, no message id, no call that it makes or answers?"""
         return self.parent_uuid is None and self.message_id is None and not self.calls and not self.results
-
-    @property
-    def weight(self) -> Weight:
-        """By the tokenizer where it counted, else by estimate."""
-        weight, exact = self.prepared.weight, self.prepared.exact_units
-        return weight if exact is None else Weight(exact, weight.results, weight.media, weight.messages)
 
 
 @dataclass(slots=True)
@@ -82,11 +78,35 @@ def placed_of(prepared: Prepared) -> Placed:
     """What the rows of a record need, found in one walk over its blocks."""
     record = prepared.record
     message = record.message
+    uuid, digest = safe_id(record.uuid), body_hash(record.body)
+    parent = None if record.parent_uuid is None else safe_id(record.parent_uuid)
+    # By place, here and below: with the names of its fields a record would cost three times as much to make.
+    if message is None:
+        return Placed(prepared, uuid, digest, parent, None, OTHER, None, (), (), None, False, False)  # noqa: FBT003
     is_message = record.is_message
-    calls: list[tuple[str, int, str]] = []
-    results: list[tuple[str, int, bool]] = []
+    has_text, has_thinking, calls, results = _found_in(message.blocks)
+    return Placed(
+        prepared,
+        uuid,
+        digest,
+        parent,
+        None if message.id is None else safe_id(message.id),
+        MESSAGE if is_message else OTHER,
+        stored_message(record),
+        calls,
+        results,
+        _counted(message) if message.usage else None,
+        has_text and is_message and not (record.is_meta or record.is_summary),
+        has_thinking,
+    )
+
+
+def _found_in(blocks: Sequence[Block]) -> tuple[bool, bool, Sequence[_Call], Sequence[_Result]]:
+    """Is there text, is there thinking, and which calls and results are there?"""
+    calls: list[_Call] = []
+    results: list[_Result] = []
     has_text = has_thinking = False
-    for at, block in enumerate(message.blocks if message else ()):
+    for at, block in enumerate(blocks):
         if isinstance(block, TextBlock):
             has_text = has_text or bool(block.text and not block.text.isspace())
         elif isinstance(block, ToolUseBlock):
@@ -97,20 +117,7 @@ def placed_of(prepared: Prepared) -> Placed:
                 results.append((safe_id(block.tool_use_id), at, block.is_error))
         elif isinstance(block, ThinkingBlock):
             has_thinking = True
-    return Placed(
-        prepared=prepared,
-        uuid=safe_id(record.uuid),
-        body_hash=body_hash(record.body),
-        parent_uuid=safe_id_or_none(record.parent_uuid),
-        message_id=safe_id_or_none(message.id) if message else None,
-        kind=MESSAGE if is_message else OTHER,
-        message=stored_message(record) if message else None,
-        calls=calls or (),
-        results=results or (),
-        context_tokens=_counted(message) if message and message.usage else None,
-        text_holding=has_text and is_message and not (record.is_meta or record.is_summary),
-        has_thinking=has_thinking,
-    )
+    return has_text, has_thinking, calls or (), results or ()
 
 
 def _counted(message: Message) -> int | None:
@@ -125,14 +132,14 @@ def place(conn: sqlite3.Connection, session: Session, placed: list[Placed]) -> P
     if len(placed) == 1 and placed[0].stands_alone:
         _go_on(session, placing, placed[0])
         return placing
-    by_seq = {item.seq: item for item in placed}
     _find_parents(conn, session, placing)
     old_ids = _old_message_ids(conn, session.id, placed)
     _find_needs(conn, session.id, placed, {key: min(rows)[0] for key, rows in old_ids.items()})
-    at = placed[-1].seq
-    while at in by_seq:
-        by_seq[at].active = CHAIN
-        at = by_seq[at].parent_seq
+    # New records are numbered in their order, without a gap; a parent may be any record before.
+    first, at = placed[0].seq, placed[-1].seq
+    while at >= first:
+        item = placed[at - first]
+        item.active, at = CHAIN, item.parent_seq
     placing.root_parent = at
     _find_belonging(conn, session.id, placing, old_ids)
     return placing
@@ -156,12 +163,11 @@ def _find_parents(conn: sqlite3.Connection, session: Session, placing: Placing) 
     previous = session.head_seq
     unknown: list[str] = []
     for item in placing.placed:
-        parent = known.get(item.parent_uuid) if item.parent_uuid is not None else None
-        if parent is None and item.parent_uuid is not None:
+        parent = None
+        if item.parent_uuid is not None and (parent := known.get(item.parent_uuid)) is None:
             unknown.append(item.parent_uuid)
         item.parent_seq = parent if parent is not None else (0 if item.prepared.record.is_root else previous)
-        known[item.uuid] = item.seq
-        previous = item.seq
+        known[item.uuid] = previous = item.seq
     placing.missing_parents = [uuid for uuid in dict.fromkeys(unknown) if uuid not in known and uuid not in stored]
 
 
@@ -183,7 +189,8 @@ def _find_needs(conn: sqlite3.Connection, session: int, placed: Sequence[Placed]
     """The oldest record that each one needs: the first of its message id, or of the message ids of its calls."""
     made: set[str] = set()
     asked: set[str] = set()
-    for item in placed:
+    linked = [item for item in placed if item.results or item.calls]
+    for item in linked:
         for call, _, _ in item.results:
             if call not in made:
                 asked.add(call)
@@ -200,14 +207,13 @@ def _find_needs(conn: sqlite3.Connection, session: int, placed: Sequence[Placed]
         )
     )
     for item in placed:
-        need = item.seq
-        if item.message_id is not None:
-            need = first.setdefault(item.message_id, item.seq)
+        own = item.seq
+        item.need_seq = own if item.message_id is None else first.setdefault(item.message_id, own)
+    for item in linked:
         for call, _, _ in item.results:
-            need = min(need, needs.get(call, need))
-        item.need_seq = need
+            item.need_seq = min(item.need_seq, needs.get(call, item.need_seq))
         for call, _, _ in item.calls:
-            needs[call] = need
+            needs[call] = item.need_seq
 
 
 def _find_belonging(
@@ -215,14 +221,16 @@ def _find_belonging(
 ) -> None:
     """Levels of new records off the chain, and old records that the new ones may bring in."""
     placed = placing.placed
-    on_chain = {item.message_id for item in placed if item.active == CHAIN} - {None}
+    off = [item for item in placed if item.active != CHAIN]
+    on_chain = {item.message_id for item in placed if item.active == CHAIN} - {None} if old_ids or off else set()
     placing.extra = [seq for key, rows in old_ids.items() if key in on_chain for seq, active in rows if active < SHARES]
     on_chain |= {key for key, rows in old_ids.items() if any(active == CHAIN for _, active in rows)}
-    for item in placed:
-        if item.active != CHAIN and item.message_id in on_chain:
+    for item in off:
+        if item.message_id in on_chain:
             item.active = SHARES
-    answerable = {call for item in placed if item.active >= SHARES for call, _, _ in item.calls}
-    made = {call for item in placed for call, _, _ in item.calls}
+    calling = [item for item in placed if item.calls]
+    answerable = {call for item in calling if item.active >= SHARES for call, _, _ in item.calls}
+    made = {call for item in calling for call, _, _ in item.calls}
     placing.extra += [
         row[0]
         for row in _select(
@@ -233,11 +241,10 @@ def _find_belonging(
             made,
         )
     ]
-    _find_answers(conn, session, placed, answerable)
+    _find_answers(conn, session, [item for item in off if item.active < SHARES and item.results], answerable)
 
 
-def _find_answers(conn: sqlite3.Connection, session: int, placed: Sequence[Placed], answerable: set[str]) -> None:
-    off = [item for item in placed if item.active < SHARES and item.results]
+def _find_answers(conn: sqlite3.Connection, session: int, off: Sequence[Placed], answerable: set[str]) -> None:
     asked = {call for item in off for call, _, _ in item.results} - answerable
     answerable |= {
         row[0]

@@ -48,8 +48,8 @@ def write(conn: sqlite3.Connection, session: Session, placed: Sequence[Placed]) 
     conn.executemany(_RECORD, [_record(sid, first + at, item) for at, item in enumerate(placed)])
     write_parts(conn, sid, placed)
     session.last_seq = placed[-1].seq
-    session.message_count += sum(item.kind == MESSAGE for item in placed)
-    session.body_bytes += sum(len(item.prepared.record.body) for item in placed)
+    session.message_count += sum([item.kind == MESSAGE for item in placed])
+    session.body_bytes += sum([len(item.prepared.record.body) for item in placed])
 
 
 def write_parts(conn: sqlite3.Connection, sid: int, placed: Sequence[Placed]) -> None:
@@ -82,10 +82,10 @@ def _record(session: int, row_id: int, item: Placed) -> tuple[object, ...]:
         item.uuid,
         item.parent_uuid,
         item.parent_seq,
-        int(record.is_root),
+        1 if record.is_root else 0,
         item.kind,
         _word(record.type),
-        _word(record.subtype),
+        record.subtype and _word(record.subtype),
         _word(record.message.role) if record.message else None,
         item.message_id,
         record.agent_id and safe_id_or_none(record.agent_id),
@@ -95,10 +95,10 @@ def _record(session: int, row_id: int, item: Placed) -> tuple[object, ...]:
         weight.results,
         weight.media,
         weight.messages,
-        int(item.text_holding),
-        int(item.has_thinking),
-        int(record.is_meta),
-        int(record.is_summary),
+        1 if item.text_holding else 0,
+        1 if item.has_thinking else 0,
+        1 if record.is_meta else 0,
+        1 if record.is_summary else 0,
         item.active,
         item.context_tokens,
         item.need_seq,
