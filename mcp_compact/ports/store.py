@@ -100,7 +100,7 @@ class SourcePosition:
     """The session that it was read into; empty before it is stored."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Batch:
     """What one append brings."""
 
@@ -118,7 +118,7 @@ class Batch:
         return bool(self.records) and not any(item.content_hash for item in self.records)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Appended:
     """What an append did. `uuids` are all records of the batch in order, new or known."""
 
@@ -141,7 +141,7 @@ class LiveMedia:
     bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SessionRow:
     """A session's counters: one row answers most questions."""
 
@@ -230,7 +230,7 @@ class Pending:
     used: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Committed:
     """A marker that was written, or why it was not (`base_changed`, `nothing_to_clear`, `nothing_to_snip`)."""
 
@@ -240,7 +240,7 @@ class Committed:
     live_weight: Weight = field(default_factory=Weight)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Hit:
     """A record found by a search."""
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_compact.messages import masking
-from mcp_compact.messages.masking import MASK, masked
+from mcp_compact.messages.masking import MASK, all_masked, masked
 
 # Made up; parts are joined here so that no scanner of repositories takes them for real.
 KEYS = (
@@ -105,9 +105,19 @@ def compiled(pattern: re.Pattern[str]) -> re.Pattern[str]:
 
 @given(st.from_regex(compiled(masking._PROVIDER), fullmatch=True))
 def test_a_look_for_beginnings_overlooks_no_key(key):
-    assert any(beginning in key for beginning in masking._BEGINNINGS) or masking._DISCORD.search(key)
+    assert masking._may_hold_keys(f"said: ({key}) twice")
+
+
+@given(st.from_regex(compiled(masking._HEADER), fullmatch=True), st.text(max_size=20))
+def test_texts_are_masked_together_as_each_one_alone(said, other):
+    texts = [other, said, f"{KEYS[0]}, {other}", f"-----BEGIN PRIVATE KEY-----\n{other}", "password: hunter22"]
+    for some in (texts, texts[:2], texts[-1:]):
+        assert all_masked(some) == [masked(text) for text in some]
+    without_looking = masking._HEADER.sub(masking._of_header, said)
+    assert masked(said) == masked(without_looking)
 
 
 @given(st.one_of(*(st.from_regex(compiled(own), fullmatch=True) for own in (masking._ASSIGNED, masking._SPOKEN))))
 def test_a_look_for_what_tells_of_a_password_overlooks_none(said):
     assert masking._TOLD.search(said.casefold())
+    assert masking._holds(said.casefold(), masking._TELLING)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from mcp_compact.adapters.sqlite.operations import state
 from mcp_compact.adapters.sqlite.operations.encoding import json_list
 from mcp_compact.adapters.sqlite.operations.live import live_among
-from mcp_compact.adapters.sqlite.operations.searchable import masked_snippet
+from mcp_compact.adapters.sqlite.operations.searchable import masked_snippets
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.values import value
 from mcp_compact.ports.store import Hit, SessionKey
@@ -47,7 +47,13 @@ def hits_of(conn: sqlite3.Connection, namespace: str, matches: Sequence[Match]) 
         assert session is not None  # noqa: S101 - its records' rows were joined with it
         live[number] = frozenset(live_among(conn, session, [match.seq for match in own[number]]))
         tools[number] = _tools(conn, number, own[number])
-    return tuple(_hit(match, match.seq in live[match.session], tools[match.session]) for match in matches)
+    snippets = masked_snippets([(match.text, match.at) for match in matches])
+    return tuple(
+        [
+            _hit(match, snippet, match.seq in live[match.session], tools[match.session])
+            for match, snippet in zip(matches, snippets, strict=True)
+        ]
+    )
 
 
 def _tools(conn: sqlite3.Connection, session: int, matches: Sequence[Match]) -> dict[str, str]:
@@ -63,7 +69,7 @@ def _tools(conn: sqlite3.Connection, session: int, matches: Sequence[Match]) -> 
     return dict(rows.fetchall())
 
 
-def _hit(match: Match, is_live: bool, tools: dict[str, str]) -> Hit:  # noqa: FBT001 - a column of the answer
+def _hit(match: Match, snippet: str, is_live: bool, tools: dict[str, str]) -> Hit:  # noqa: FBT001 - a column of the answer
     return Hit(
         session_id=match.session_id,
         uuid=MessageUuid(match.uuid),
@@ -72,6 +78,6 @@ def _hit(match: Match, is_live: bool, tools: dict[str, str]) -> Hit:  # noqa: FB
         type=match.type,
         at_ms=match.at_ms,
         tool=match.call or tools.get(match.result, ""),
-        snippet=masked_snippet(match.text, match.at),
+        snippet=snippet,
         is_live=is_live,
     )

@@ -21,7 +21,7 @@ from mcp_compact.messages.blocks import (
     ToolUseBlock,
 )
 from mcp_compact.messages.codec import well_formed
-from mcp_compact.messages.masking import masked
+from mcp_compact.messages.masking import all_masked, masked
 from mcp_compact.messages.message import Record
 
 SNIPPET_CHARS = 200
@@ -148,10 +148,13 @@ class Query:
 
     def find(self, text: str) -> int | None:
         """Where the first of the words stands; None unless all of them do."""
-        small = text.lower()
-        places = [next(_places(small, word), None) for word in self.words]
-        found = [place for place in places if place is not None]
-        return min(found) if found and len(found) == len(places) else None
+        small, first = text.lower(), None
+        for word in self.words:
+            place = _place(small, word)
+            if place < 0:
+                return None
+            first = place if first is None or place < first else first
+        return first
 
     def count(self, text: str) -> int:
         """How often the words stand there, all together."""
@@ -175,13 +178,22 @@ def _phrase(word: str) -> str:
 
 def _places(text: str, word: str) -> Iterator[int]:
     """The places where the word stands by itself."""
-    at = text.find(word)
+    at = _place(text, word)
+    while at >= 0:
+        yield at
+        at = _place(text, word, at + 1)
+
+
+def _place(text: str, word: str, start: int = 0) -> int:
+    """The first such place from `start` on; -1 where there is none."""
+    at = text.find(word, start)
     while at >= 0:
         end = at + len(word)
-        starts = at == 0 or not (_is_part(word[0]) and _is_part(text[at - 1]))
-        if starts and (end == len(text) or not (_is_part(word[-1]) and _is_part(text[end]))):
-            yield at
+        begins = at == 0 or not (_is_part(text[at - 1]) and _is_part(word[0]))
+        if begins and (end == len(text) or not (_is_part(text[end]) and _is_part(word[-1]))):
+            break
         at = text.find(word, at + 1)
+    return at
 
 
 def _is_part(char: str) -> bool:
@@ -197,15 +209,23 @@ def snippet(text: str, at: int) -> str:
     return ("…" if start else "") + cut + ("…" if end < len(text) else "")
 
 
-def masked_snippet(text: str, at: int) -> str:
-    """A snippet in which keys are masked: before it is cut, for of half a key nobody could tell what it is."""
+def masked_snippets(places: Sequence[tuple[str, int]]) -> list[str]:
+    """Snippets around places of texts. Keys are masked before they are cut: of half a key nobody could tell."""
+    spans = [_span(text, at) for text, at in places]
+    near = [text[start:end] for (text, _), (start, end) in zip(places, spans, strict=True)]
+    out: list[str] = []
+    for (text, at), (start, _), own, shown in zip(places, spans, near, all_masked(near), strict=True):
+        out.append(snippet(shown, at - start if shown == own else min(len(shown), len(masked(text[start:at])))))
+    return out
+
+
+def _span(text: str, at: int) -> tuple[int, int]:
+    """What of a text is looked through for keys around a place."""
     start, end = max(0, at - MASKED_CHARS), min(len(text), at + MASKED_CHARS)
-    if text.find("PRIVATE KEY", start, end) < 0:
-        # All other keys are single words, and what tells of them stands near.
-        start, end = _blank_before(text, at - SNIPPET_CHARS, start), _blank_behind(text, at + SNIPPET_CHARS, end)
-    near = text[start:end]
-    shown = masked(near)
-    return snippet(shown, at - start if shown == near else min(len(shown), len(masked(text[start:at]))))
+    if text.find("PRIVATE KEY", start, end) >= 0:
+        return start, end
+    # All other keys are single words, and what tells of them stands near.
+    return _blank_before(text, at - SNIPPET_CHARS, start), _blank_behind(text, at + SNIPPET_CHARS, end)
 
 
 def _blank_before(text: str, at: int, least: int) -> int:
