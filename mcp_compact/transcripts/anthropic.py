@@ -102,11 +102,10 @@ class AnthropicReader:
 
     def _read_document(self, first: Line, rest: list[Line]) -> Iterator[Parsed]:
         looked, self._first = self._first, None
-        value: Any = looked.value if looked is not None else None
-        if value is not None and rest:
+        found = looked.document if looked is not None else None
+        if found is not None and found.value is not None and rest:
             raise several_conversations()
-        if value is None:
-            value = document([first, *rest])
+        value, write, _ = found if found is not None and found.value is not None else document([first, *rest])
         beside: Json = {}
         if isinstance(value, dict):
             beside = {key: item for key, item in value.items() if key not in _TAKEN}
@@ -122,7 +121,7 @@ class AnthropicReader:
             )
         for place, item in enumerate(value, 1):
             if isinstance(item, dict):
-                yield from self._item(item, canonical(item), place)
+                yield from self._item(item, write(item), place)
             else:
                 self.report.add_problem(Problem(place, "not a JSON object", excerpt(canonical(item))))
         if beside:

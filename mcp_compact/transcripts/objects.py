@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.codec import clean
 from mcp_compact.transcripts.lines import Json, Line, loads, parse_line, whole_object
-from mcp_compact.transcripts.quick_json import QUICK_AFTER_BYTES, quick_decoder
+from mcp_compact.transcripts.quick_document import Document, quick_document
+from mcp_compact.transcripts.quick_json import QUICK_AFTER_BYTES
 from mcp_compact.transcripts.report import ImportReport
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -45,8 +45,19 @@ class FirstLine:
 
     def __init__(self, line: Line) -> None:
         self.line = line
-        self.value: Json | None = None if line.data[:1] == b"[" else whole_object(line.data)
+        self.document = Document(None) if line.data[:1] == b"[" else _object(line.data)
         """The object that the line is; None for anything else."""
+
+    @property
+    def value(self) -> Json | None:
+        """The same without what writes it."""
+        value: Json | None = self.document.value
+        return value
+
+
+def _object(data: bytes) -> Document:
+    is_large = len(data) > QUICK_AFTER_BYTES and data.startswith(b"{") and data.endswith(b"}")
+    return (quick_document(data) if is_large else None) or Document(whole_object(data))
 
 
 def begins_value(line: Line) -> bool:
@@ -55,11 +66,12 @@ def begins_value(line: Line) -> bool:
     return text[:1] == b"[" or text in (b"{", b"{}") or (text[:1] == b"{" and text[-1:] in b",{[")
 
 
-def document(lines: list[Line]) -> Any:  # noqa: ANN401 - any JSON value
+def document(lines: list[Line]) -> Document:
     """The one value over all lines, as it is. Raises CallerError `not_json`."""
     data = b"\n".join([line.data for line in lines]) if len(lines) > 1 else lines[0].data
     try:
-        return _quick(data) if len(data) > QUICK_AFTER_BYTES else loads(data.decode())
+        # The strict one tells whether this is JSON, and where it is none.
+        return (quick_document(data) if len(data) > QUICK_AFTER_BYTES else None) or Document(loads(data.decode()))
     except (ValueError, RecursionError) as error:
         at = lines[0].number - 1 + getattr(error, "lineno", 1)
         raise CallerError(
@@ -69,17 +81,11 @@ def document(lines: list[Line]) -> Any:  # noqa: ANN401 - any JSON value
         ) from None
 
 
-def _quick(data: bytes) -> Any:  # noqa: ANN401 - any JSON value
-    decode = quick_decoder()
-    try:
-        return decode(data) if decode else loads(data.decode())
-    except Exception:  # noqa: BLE001 - whatever it was: the strict one tells whether this is JSON, and where it is none
-        return loads(data.decode())
-
-
-def cleaned(value: Any, lines: Iterable[Line]) -> Any:  # noqa: ANN401 - any JSON value
+def cleaned(found: Document, lines: Iterable[Line]) -> Document:
     """The value without escaped halves of pairs, which hardly any file has: to look for them costs less."""
-    return clean(value) if any(may_hold_half(line.data) for line in lines) else value
+    if found.is_sound or not any(may_hold_half(line.data) for line in lines):
+        return found
+    return Document(clean(found.value))
 
 
 def several_conversations() -> CallerError:

@@ -19,14 +19,15 @@ def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def _finite(digits: str) -> float:
+def finite(digits: str) -> float:
+    """The float of a JSON number. Raises ValueError where no float can hold it."""
     value = float(digits)
     if math.isinf(value):
         raise ValueError("a number out of range is not JSON")
     return value
 
 
-STRICT = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
+STRICT = json.JSONDecoder(parse_constant=_refuse, parse_float=finite)
 """Takes no NaN, no infinity, no number out of range. It tells where and why it failed."""
 
 

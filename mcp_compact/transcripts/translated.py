@@ -31,6 +31,7 @@ from mcp_compact.transcripts.objects import (
     several_conversations,
 )
 from mcp_compact.transcripts.parsed import Known, Parsed, derived_uuid, nothing_known
+from mcp_compact.transcripts.quick_document import Document, Write
 from mcp_compact.transcripts.report import ImportReport, PairCheck
 
 
@@ -65,6 +66,7 @@ class TranslatedReader:
         self.last_uuid: str = state["last"] if state else ""
         """The uuid of the last record, empty before the first."""
         self._first: FirstLine | None = None
+        self._write: Write = canonical
         self._at: object = None
         self._at_ms: int | None = None
         self.begin(state["own"] if state else {})
@@ -152,8 +154,8 @@ class TranslatedReader:
             yield from self._read_lines(chain([first], rest))
             return
         looked, self._first = self._first, None
-        value = (looked if looked is not None and looked.line is first else FirstLine(first)).value
-        if value is None:
+        found = (looked if looked is not None and looked.line is first else FirstLine(first)).document
+        if found.value is None:
             if begins_value(first):
                 lines = [first, *rest]
                 yield from self._read_value(cleaned(document(lines), lines))
@@ -161,8 +163,8 @@ class TranslatedReader:
                 yield from self._read_lines(chain([first], rest))
         else:
             second = next(rest, None)
-            if second is None and self.entries_of(value) is not None:
-                yield from self._read_value(cleaned(value, [first]))
+            if second is None and self.entries_of(found.value) is not None:
+                yield from self._read_value(cleaned(found, [first]))
             else:
                 yield from self._read_lines(chain([first], [second] if second else [], rest))
         for entry in self.closing():
@@ -186,8 +188,9 @@ class TranslatedReader:
             for entry in self.entries(raw, body):
                 yield self._record(entry, number)
 
-    def _read_value(self, value: object) -> Iterator[Parsed]:
-        entries: object = value
+    def _read_value(self, found: Document) -> Iterator[Parsed]:
+        entries: object = found.value
+        value, self._write = found.value, found.write
         if isinstance(value, dict):
             entries = self.entries_of(value)
             beside = {key: item for key, item in value.items() if item is not entries}
@@ -229,7 +232,7 @@ class TranslatedReader:
     def _make(self, entry: Entry) -> Record:
         """The record of an entry. Its values by place, for every entry of every import comes here."""
         raw, message, uuid, at = entry.raw, entry.message, entry.uuid, entry.at
-        body = canonical(raw) if entry.body is None else entry.body
+        body = self._write(raw) if entry.body is None else entry.body
         if not uuid or len(uuid) > UUID_CHARS:
             uuid = derived_uuid(self._session.session_id or self._source, self._ordinal, body)
         kind = entry.kind or UNKNOWN if message is None else message.role

@@ -9,10 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_compact.errors import CallerError
 from mcp_compact.transcripts import quick_json
-from mcp_compact.transcripts.lines import Line
-from mcp_compact.transcripts.objects import document
 from mcp_compact.transcripts.quick_json import QUICK_AFTER_BYTES, ObjectDecoder
 
 JSON = st.recursive(
@@ -98,12 +95,3 @@ def test_without_msgspec_it_all_reads_the_same(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setitem(sys.modules, "msgspec.json", None)
 
     assert repr(quick()(data)) == repr(LATER(data))
-
-
-def test_without_msgspec_a_large_document_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "msgspec.json", None)
-    value = ["x" * QUICK_AFTER_BYTES, 1]
-
-    assert document([Line(1, 0, 0, json.dumps(value).encode())]) == value
-    with pytest.raises(CallerError, match="not valid JSON"):
-        document([Line(1, 0, 0, json.dumps(value).encode()[:-1])])
