@@ -51,7 +51,7 @@ def kept_lines(report: Any) -> list[str]:  # noqa: ANN401 (as above)
 
 def instructions_kept(kept: int, number: int) -> str:
     """How many sentences were kept. They are more than `mcp-compact rules` lists, which judges which of them hold."""
-    return f"{kept:>5} of {number} likely instructions are kept, word for word"
+    return f"{kept:>5} of {number} sentences that may be instructions, word for word"
 
 
 def span_lines(spans: Sequence[Span]) -> list[str]:

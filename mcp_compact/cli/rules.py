@@ -19,6 +19,9 @@ from mcp_compact.service.deps import session_key
 from mcp_compact.service.rules import drop, keep, listed
 from mcp_compact.service.service import Service
 
+KEEPS_MORE = "These hold for later work. A compaction keeps more: each sentence that may be an instruction."
+"""`demo` and `compact` count those sentences, so that their number is the larger one."""
+
 
 def run(arguments: argparse.Namespace) -> int:
     """List the rules, after dropping or pinning one where that is asked for."""
@@ -79,6 +82,7 @@ def rules_lines(session: NativeSession, rules: Sequence[tuple[Rule, bool]], scre
     return [
         *lines,
         "",
+        *wrapped(KEEPS_MORE, 76, "  "),
         *wrapped("Wrong one? `mcp-compact rules --drop N`. It must stay whatever is said later: `--pin N`.", 76, "  "),
     ]
 
