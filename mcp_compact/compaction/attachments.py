@@ -6,9 +6,9 @@ The line lets the next compaction know these messages again: they are carried on
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from mcp_compact.compaction.material import framed
+from mcp_compact.messages.values import value
 
 PINS, PLAN, TODOS, TOOLS, SKILL, FILE = "pins", "plan", "todos", "tools", "skill", "file"
 KINDS = (PINS, PLAN, TODOS, TOOLS, SKILL, FILE)
@@ -32,7 +32,7 @@ _BULLET = "- "
 _BETWEEN = ", "
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Item:
     """One thing that could be put back."""
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mcp_compact.messages.blocks import ToolUseBlock
+from mcp_compact.messages.blocks import OBJECT, ToolUseBlock
 from mcp_compact.messages.ids import ToolUseId
 from mcp_compact.messages.memory_document import TASK, MemoryDocument
 from mcp_compact.messages.message import Record
@@ -68,13 +68,16 @@ def is_task(text: str) -> bool:
 
 def is_full_list(call: ToolUseBlock) -> bool:
     """Does the call give all tasks, so that those before are void?"""
-    return isinstance(call.input, Mapping) and any(_listed(value) for value in call.input.values())
+    given = call.input
+    # Nearly no input holds a list.
+    return isinstance(given, OBJECT) and any(_listed(value) for value in given.values() if type(value) is not str)
 
 
 def tells_tasks(call: ToolUseBlock) -> bool:
     """Does the call make or change tasks?"""
     name = call.name.lower()
-    return is_full_list(call) or any(part in name for part in (*_MAKING, *_CHANGING))
+    # Every such name holds the word.
+    return is_full_list(call) or ("task" in name and any(part in name for part in (*_MAKING, *_CHANGING)))
 
 
 def noted_tasks(value: object) -> list[Task]:
@@ -107,7 +110,8 @@ def _after_call(call: ToolUseBlock, now: dict[str, Task], made: dict[ToolUseId, 
 
 def _listed(value: object) -> list[Task]:
     """The tasks of a list in which every item has a text and a status; empty where it is no such list."""
-    if not isinstance(value, Sequence) or isinstance(value, str) or not value:
+    # Most values are texts and numbers, and to ask for an abstract class costs more than all else here.
+    if not value or isinstance(value, str | int | float) or not isinstance(value, Sequence):
         return []
     found = []
     for item in value:

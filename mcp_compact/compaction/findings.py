@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mcp_compact.compaction.attachments import FILE, PLAN, SKILL, TODOS, Item, nameable, tools_in
 from mcp_compact.compaction.extract_tasks import Task, is_full_list, noted_tasks, task_lines, tasks, tells_tasks
-from mcp_compact.messages.blocks import OtherBlock, ToolResultBlock, ToolUseBlock
+from mcp_compact.messages.blocks import CLEARED_RESULT, OBJECT, OtherBlock, ToolResultBlock, ToolUseBlock
 from mcp_compact.messages.ids import ToolUseId
 from mcp_compact.messages.memory_document import TASK, MemoryDocument, Section
 from mcp_compact.messages.message import Record
@@ -24,6 +24,7 @@ CHANGING = ("edit", "write", "replace", "patch", "insert", "create", "delete", "
 """A call of a tool with such a part in its name changes the file that its input names."""
 CONTENT_KEYS = ("content", "file_text", "text")
 SKILL_OPENING = "Base directory for this skill:"
+_PARTS = frozenset(("offset", "limit", "pages"))
 UNCHANGED = "File unchanged since last read"
 """A client answers so where it has given the same content before."""
 _MCP_NAME = re.compile(r"\bmcp__[A-Za-z0-9_\-]+")
@@ -66,13 +67,11 @@ def tool_references(record: Record) -> tuple[str, ...]:
 
     A client's own search answers with the parts themselves, the provider's with a list of them.
     """
-    others = [
-        part
-        for block in record.blocks
-        if isinstance(block, ToolResultBlock)
-        for part in block.parts
-        if isinstance(part, OtherBlock)
-    ]
+    # Most results are one text, and most records none at all.
+    others: list[OtherBlock] = []
+    for block in record.blocks:
+        if isinstance(block, ToolResultBlock):
+            others += [part for part in block.parts if isinstance(part, OtherBlock)]
     if not others:
         return ()
     references: list[object] = []
@@ -124,13 +123,20 @@ class _Finder:
         plan = record.raw.get("planContent")
         if isinstance(plan, str) and plan.strip():
             self.plan = Item(PLAN, "", plan.strip(), record.seq, record.uuid)
-        self.tools.update(tool_references(record))
         if record.type == "user":
             self._look_for_skill(record)
-        for call in record.calls:
-            self._look_at_call(call, record)
-        for result in record.results:
-            made = self._calls.pop(result.tool_use_id, None)
+        results: list[ToolResultBlock] = []
+        for block in record.blocks:
+            if isinstance(block, ToolUseBlock):
+                if not block.server:
+                    self._look_at_call(block, record)
+            elif isinstance(block, ToolResultBlock):
+                results.append(block)
+        if results:
+            self.tools.update(tool_references(record))
+        # A call may stand behind its result in a record that was put together by somebody.
+        for result in results:
+            made = None if result.server else self._calls.pop(result.tool_use_id, None)
             if made is not None and not result.is_error:
                 self._look_at_result(*made, result, record)
 
@@ -142,9 +148,9 @@ class _Finder:
 
     def _look_for_skill(self, record: Record) -> None:
         source = record.raw.get("sourceToolUseID")
+        is_asked_for = record.is_meta and source in self._skill_names
         text = record.text.strip()
-        opened = text.startswith(SKILL_OPENING)
-        if not text or not (opened or (record.is_meta and source in self._skill_names)):
+        if not text or not (is_asked_for or text.startswith(SKILL_OPENING)):
             return
         folder = text.split("\n", 1)[0].removeprefix(SKILL_OPENING).strip()
         name = self._skill_names.get(str(source)) or re.split(r"[/\\]", folder.rstrip("/\\"))[-1]
@@ -156,7 +162,7 @@ class _Finder:
     def _look_at_call(self, call: ToolUseBlock, record: Record) -> None:
         self._calls[call.id] = (call, record)
         given, tool = call.input, call.name.lower()
-        if not isinstance(given, Mapping):
+        if not isinstance(given, OBJECT):
             return
         if tool in PLAN_TOOLS and isinstance(given.get("plan"), str) and given["plan"].strip():
             self.plan = Item(PLAN, "", given["plan"].strip(), record.seq, record.uuid)
@@ -180,9 +186,10 @@ class _Finder:
             self.files.pop(path, None)
 
     def _read(self, path: str, call: ToolUseBlock, result: ToolResultBlock, record: Record) -> None:
-        lines, text = lines_of(call.input), _without_reminder(result.text)
+        lines, whole = lines_of(call.input), result.text
+        text = _without_reminder(whole)
         known = self.files.pop(path, None)
-        if result.cleared or text.startswith(UNCHANGED):
+        if (CLEARED_RESULT in whole and result.cleared) or text.startswith(UNCHANGED):
             self._again(known)
             return
         before = self._lines.get(path)
@@ -211,7 +218,7 @@ def _changes(tool: str) -> bool:
 
 
 def _is_whole(given: object) -> bool:
-    return isinstance(given, Mapping) and not {"offset", "limit", "pages"} & set(given)
+    return isinstance(given, OBJECT) and _PARTS.isdisjoint(given)
 
 
 def _without_reminder(text: str) -> str:

@@ -32,6 +32,7 @@ from mcp_compact.compaction.findings import Findings, found, tool_references
 from mcp_compact.compaction.plan import ServiceText
 from mcp_compact.compaction.revisions import revised
 from mcp_compact.compaction.rules import DROPPED, holding
+from mcp_compact.messages.message import Record
 from mcp_compact.messages.weights import Weight
 from mcp_compact.messages.words import users_words
 
@@ -247,12 +248,17 @@ def restorable(attempt: Attempt, window: Window) -> Restorable:
     named = {name.lower() for record in tail for name in (*tool_references(record), *(c.name for c in record.calls))}
     return Restorable(
         attempt=attempt,
-        rules=_rules(attempt, kept, said, revised(map(users_words, records))),
+        rules=_rules(attempt, kept, said, _revised(attempt, records)),
         pinned=tuple(pinned.values()),
         found=tuple(item for item in others if item.label not in pinned),
         tools=tools,
         tail=" ".join([said, *sorted(named)]),
     )
+
+
+def _revised(attempt: Attempt, records: Sequence[Record]) -> frozenset[str]:
+    """What the user revised since; where nothing was said to hold on, nobody need look for it."""
+    return revised(map(users_words, records)) if attempt.snapshot.instructions else frozenset()
 
 
 def _rules(attempt: Attempt, kept: Container[int], said: str, gone: Container[str]) -> tuple[Rule, ...]:

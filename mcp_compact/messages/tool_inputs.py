@@ -9,7 +9,7 @@ from mcp_compact.messages.blocks import OBJECT
 Lines: TypeAlias = tuple[int, int]
 """First line, and the line after the last; lines count from 1."""
 PATH_KEYS = ("file_path", "notebook_path", "path", "filePath", "absolute_path", "target_file")
-RANGE_KEYS = ("offset", "limit")
+_OF_READS = frozenset((*PATH_KEYS, "offset", "limit"))
 DEFAULT_LINES = 2_000
 """What a read gives that names no limit."""
 MAX_PATH_CHARS = 4096
@@ -29,11 +29,9 @@ def path_of(value: object) -> str:
 
 def lines_of(value: object) -> Lines | None:
     """The lines that a read asks for; None where the input asks for anything else (pages, a pattern)."""
-    if not isinstance(value, OBJECT) or not path_of(value) or not set(value) <= {*PATH_KEYS, *RANGE_KEYS}:
+    if not isinstance(value, OBJECT) or not _OF_READS.issuperset(value) or not path_of(value):
         return None
-    first, limit = (
-        _number(value.get(key), default) for key, default in zip(RANGE_KEYS, (1, DEFAULT_LINES), strict=True)
-    )
+    first, limit = _number(value.get("offset"), 1), _number(value.get("limit"), DEFAULT_LINES)
     if first is None or limit is None:
         return None
     return max(first, 1), max(first, 1) + limit

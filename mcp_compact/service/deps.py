@@ -86,7 +86,8 @@ class Deps:
 
     async def surroundings(self, session_id: str) -> Surroundings:
         """How text is counted here; loads the tokenizer in a thread the first time."""
-        count = await to_thread.run_sync(best_counter, self.tokenizer)
+        is_there = self.tokenizer.state != "cold"
+        count = best_counter(self.tokenizer) if is_there else await to_thread.run_sync(best_counter, self.tokenizer)
         return Surroundings(count, ClearedText(), session_id)
 
 
