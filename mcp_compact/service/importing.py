@@ -23,6 +23,8 @@ from mcp_compact.transcripts.report import FINDINGS
 from mcp_compact.transcripts.sniffing import HEADS_BYTES
 
 SHOWN_PROBLEMS = 20
+UNCOLLECTED_BATCHES = 16
+"""So many are read before the collector may run: each time it goes over all of a document that is read as a whole."""
 
 
 async def import_file(
@@ -72,10 +74,13 @@ async def _run(
     batches = import_batches.batches(work, chunks)
     offset: int | None = 0
     while offset is not None:
-        if progress is not None and offset:
-            progress(min(offset, work.total_bytes), work.total_bytes, "importing")
         with import_batches.uncollected():
-            offset = await _take_batch(deps, namespace, work, batches, stem)
+            for _ in range(UNCOLLECTED_BATCHES):
+                if progress is not None and offset:
+                    progress(min(offset, work.total_bytes), work.total_bytes, "importing")
+                offset = await _take_batch(deps, namespace, work, batches, stem)
+                if offset is None:
+                    break
     if work.key is None:
         work.key = key_of(namespace, work, stem, ())
     if work.waiting or (work.reader.report.messages == 0 and await deps.store.session(work.key) is None):
