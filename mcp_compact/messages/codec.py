@@ -16,6 +16,7 @@ HASH_BYTES = 16
 SECONDS_BELOW = 1e11
 """A number up to this is seconds (until the year 5138), a larger one milliseconds."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH_HERE = datetime(1970, 1, 1)  # noqa: DTZ001 - for times without a zone, which are UTC
 DAY_SECONDS = 86_400
 MAX_MS = 100_000_000_000_000
 """The year 5138: what is later is no time of a record."""
@@ -110,7 +111,7 @@ def parse_time(value: object) -> int | None:
             at = datetime.fromisoformat(value)
         except ValueError:
             return None
-        since = (at if at.tzinfo else at.replace(tzinfo=UTC)) - EPOCH
+        since = at - (EPOCH if at.tzinfo else EPOCH_HERE)
         at_ms = (since.days * DAY_SECONDS + since.seconds) * 1000 + since.microseconds // 1000
         return at_ms if 0 <= at_ms < MAX_MS else None
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < MAX_MS:

@@ -7,7 +7,6 @@ message is what was typed; what the client put around it before sending stays in
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from mcp_compact.messages.message import Message
@@ -16,9 +15,9 @@ from mcp_compact.transcripts.fields import count_of, object_of, text_of, uuid_of
 from mcp_compact.transcripts.pieces import as_text, call, each_object, made, remember, result, text, texts, usage_of
 from mcp_compact.transcripts.translated import TranslatedReader
 
-KNOWN_GROUPS = (
-    "session", "assistant", "user", "tool", "hook", "system", "subagent", "skill", "permission", "abort",
-    "pending_messages", "elicitation", "external_tool", "command", "mcp", "model", "capabilities", "exit_plan_mode",
+KNOWN_GROUPS = frozenset(
+    ("session", "assistant", "user", "tool", "hook", "system", "subagent", "skill", "permission", "abort",
+     "pending_messages", "elicitation", "external_tool", "command", "mcp", "model", "capabilities", "exit_plan_mode")
 )  # fmt: skip
 """The first words of the kinds of events."""
 
@@ -38,20 +37,23 @@ class CopilotCliReader(TranslatedReader):
     def entries(self, raw: Mapping[str, Any], body: bytes | None) -> Iterator[Entry]:
         """The record of one event, and what follows from it."""
         kind, data = text_of(raw, "type") or "", object_of(raw, "data")
+        if kind.startswith("session."):
+            self._look(kind, data)
+        is_compaction = kind == "session.compaction_complete" and text_of(data, "summaryContent")
         own = Entry(
             kind,
             raw,
-            uuid=uuid_of(raw.get("id")),
+            None if is_compaction else self._message(kind, data),
+            uuid_of(raw.get("id")),
             at=raw.get("timestamp"),
             body=body,
             agent_id=uuid_of(data.get("parentToolCallId")),
-            unknown=() if kind.split(".")[0] in KNOWN_GROUPS else (kind or "(none)",),
+            unknown=() if kind.partition(".")[0] in KNOWN_GROUPS else (kind or "(none)",),
         )
-        self._look(kind, data)
-        if kind == "session.compaction_complete" and text_of(data, "summaryContent"):
+        if is_compaction:
             yield from self._compaction(own, data)
         else:
-            yield replace(own, message=self._message(kind, data))
+            yield own
 
     def _message(self, kind: str, data: Mapping[str, Any]) -> Message | None:
         match kind:

@@ -28,6 +28,9 @@ def objects_of(lines: Iterable[Line], report: ImportReport) -> Iterator[tuple[Js
     """
     for line in lines:
         data = line.data
+        if (sound := whole_object.quickly(data)) is not None:
+            yield sound, data, line.number
+            continue
         value = whole_object(data)
         if value is not None:
             yield (clean(value) if may_hold_half(data) else value), data, line.number

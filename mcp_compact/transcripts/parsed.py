@@ -69,7 +69,6 @@ class Reader(Protocol):
 
 def derived_uuid(source: str, ordinal: int, body: bytes) -> MessageUuid:
     """A uuid for a record that has none: the same for the same source, place and bytes."""
-    digest = blake2b(b"%s\0%d\0" % (source.encode("utf-8", "surrogatepass"), ordinal), digest_size=16)
-    digest.update(body)
-    text = digest.hexdigest()
+    named = b"%s\0%d\0%s" % (source.encode("utf-8", "surrogatepass"), ordinal, body)
+    text = blake2b(named, digest_size=16).hexdigest()
     return MessageUuid(f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}")

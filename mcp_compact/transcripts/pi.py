@@ -7,6 +7,7 @@ replaced with a summary. Thinking stays in the archive unless its provider signe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from typing import Any
 
 from mcp_compact.messages.message import Message
@@ -48,29 +49,47 @@ class PiReader(TranslatedReader):
         self._last: str | None = own.get("before")
         self._before = self._last
         """The entry before those that are kept in mind."""
+        self._told: list[tuple[str, str | None, int]] | None = []
+        """The entries kept in mind, as `memory` gives them; None where an id came twice."""
         self._stands_for: dict[str, str] = dict(own.get("stands_for", ()))
         """The last record that an entry became, where it became several."""
         for uuid, parent, is_message in own.get("entries", ()):
             self._keep_in_mind(uuid, parent or None, is_root=parent is None)
             if is_message:
-                self._messages.add(uuid)
+                self._note_message(uuid)
 
     def memory(self) -> dict[str, Any]:
         """The entries that a compaction may keep; a parent is named only where it is not the entry before."""
-        entries, last = [], self._before
-        for uuid, parent in self._parents.items():
-            entries.append([uuid, "" if parent == last else parent, int(uuid in self._messages)])
-            last = uuid
         return {
             "count": self._count,
             "before": self._before,
-            "entries": entries,
+            "entries": self._entries() if self._told is None else list(self._told),
             "stands_for": list(self._stands_for.items()),
         }
 
+    def _entries(self) -> list[tuple[str, str | None, int]]:
+        entries: list[tuple[str, str | None, int]] = []
+        last = self._before
+        for uuid, parent in self._parents.items():
+            entries.append((uuid, "" if parent == last else parent, int(uuid in self._messages)))
+            last = uuid
+        return entries
+
     def _keep_in_mind(self, uuid: str, parent: str | None, *, is_root: bool = False) -> None:
-        self._parents[uuid] = None if is_root else parent or self._last
+        before = self._last
+        parent = None if is_root else parent or before
+        if uuid in self._parents:
+            self._told = None
+        elif self._told is not None:
+            self._told.append((uuid, "" if parent == before else parent, 0))
+        self._parents[uuid] = parent
         self._last = uuid
+
+    def _note_message(self, uuid: str) -> None:
+        """The entry that was kept in mind last is a message."""
+        self._messages.add(uuid)
+        if self._told:
+            self._told[-1] = (*self._told[-1][:2], 1)
 
     def entries(self, raw: Mapping[str, Any], body: bytes | None) -> Iterator[Entry]:
         """The records of one entry."""
@@ -99,7 +118,7 @@ class PiReader(TranslatedReader):
             if message is None and not unknown and inner.get("excludeFromContext") is not True:
                 unknown = (f"role {inner.get('role')}",)
         if message is not None:
-            self._messages.add(uuid)
+            self._note_message(uuid)
             is_meta = kind != "message" or inner.get("role") == "bashExecution"
         yield Entry(kind, raw, message, uuid, parent, is_root, at=at, is_meta=is_meta, body=body, unknown=unknown)
 
@@ -157,12 +176,13 @@ class PiReader(TranslatedReader):
 
     def _forget(self, first: str | None) -> None:
         """Later compactions keep what comes later."""
-        for uuid in list(self._parents):
-            if uuid == first:
-                break
+        gone = list(takewhile(lambda uuid: uuid != first, self._parents))
+        for uuid in gone:
             self._before = uuid
             self._messages.discard(uuid)
             del self._parents[uuid]
+        if self._told is not None:
+            del self._told[: len(gone)]
 
 
 def _message(kind: str, raw: Mapping[str, Any], inner: Mapping[str, Any]) -> Message | None:

@@ -41,12 +41,11 @@ def call(id: str, name: object, arguments: object) -> dict[str, Any]:
 
 def result(id: str, content: object, *, failed: bool = False) -> dict[str, Any]:
     """What a call gave: text, blocks, or any JSON value as text."""
-    return {
-        "type": "tool_result",
-        "tool_use_id": id,
-        "content": content if isinstance(content, (str, list)) else as_text(content),
-        **({"is_error": True} if failed else {}),
-    }
+    given = content if isinstance(content, (str, list)) else as_text(content)
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": id, "content": given}
+    if failed:
+        block["is_error"] = True
+    return block
 
 
 def image(media_type: object, data: object) -> dict[str, Any]:
@@ -106,9 +105,9 @@ def made(
 
 def usage_of(raw: object, sent: Iterable[str], written: Iterable[str]) -> Usage | None:
     """The usage under these names, each of them added up; None where nothing was counted."""
-    if not isinstance(raw, OBJECT):
+    if raw is None or not isinstance(raw, OBJECT):
         return None
-    context, output = (sum(_count(raw.get(key)) for key in keys) for keys in (sent, written))
+    context, output = _sum(raw, sent), _sum(raw, written)
     return Usage(context, output) if context or output else None
 
 
@@ -125,5 +124,11 @@ def part_kind(raw: Raw) -> str:
     return PART + (text_of(raw, "type") or UNNAMED)[:60]
 
 
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+def _sum(raw: Raw, keys: Iterable[str]) -> int:
+    found = 0
+    for key in keys:
+        value = raw.get(key)
+        # A bool is no count.
+        if type(value) is int and value > 0:
+            found += value
+    return found

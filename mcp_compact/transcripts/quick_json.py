@@ -60,6 +60,16 @@ class ObjectDecoder:
             return value
         return _strictly(data)
 
+    def quickly(self, data: bytes) -> dict[str, Any] | None:
+        """The object, if msgspec is there and takes it: then no text in it is half of a surrogate pair. Else None."""
+        if self._quick is None or not (data.startswith(b"{") and data.endswith(b"}")):
+            return None
+        try:
+            value: dict[str, Any] = self._quick(data)
+        except Exception:  # noqa: BLE001 - as above
+            return None
+        return value
+
     def _count(self, size: int) -> None:
         self._read += size
         if self._read > QUICK_AFTER_BYTES and not self._looked:
