@@ -1,12 +1,13 @@
 """What the archive costs at its limit: every figure in one run, each against the raw operation or a short session.
 
     python tests/bench/archive_limits.py [--messages 1000000] [--repeats 15] [--folder FOLDER] [--json] [--no-peers]
+                                         [--openhands PYTHON]
 
 CPU time (all threads), medians of alternated repeats; ratios tell, absolute figures depend on the machine. An archive
 of a million messages is made first, which takes some minutes, and kept in the folder for the next run. `raw` is the
 operation's own SQL, recorded while it runs and run again bare on the same file, all of its rows read. `search` has two:
 that, and the same with each body's JSON read, which any answer with words in it must do.
-The other libraries are those of the extra `bench`, where they are installed.
+The other libraries are those of the extra `bench`, where they are installed; OpenHands' needs a Python of its own.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import anyio
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.bench import limits_append, limits_peers
+from tests.bench import limits_append, limits_openhands, limits_peers
 from tests.bench.limits_session import Measured, by_length
 from tests.bench.measuring import Times
 
@@ -116,14 +117,20 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where the large archives are kept (default: a temporary folder)")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--no-peers", dest="peers", action="store_false", help="leave the other libraries out")
+    parser.add_argument("--openhands", default="", help="a Python of its own (3.12 or later) that has openhands-sdk")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         kept = options.folder or folder
         kept.mkdir(parents=True, exist_ok=True)
         rows = anyio.run(partial(measured, options, folder, kept))
-        peers = limits_peers.rows(folder, max(3, options.repeats // 3)) if options.peers else []
+        peers = _peers(options, folder) if options.peers else []
     _print(options, rows, peers)
+
+
+def _peers(options: argparse.Namespace, folder: Path) -> list[Mapping[str, object]]:
+    repeats = max(3, options.repeats // 3)
+    return [*limits_peers.rows(folder, repeats), limits_openhands.row(options.openhands, repeats)]
 
 
 def _print(options: argparse.Namespace, rows: list[Row], peers: list[Mapping[str, object]]) -> None:

@@ -338,10 +338,10 @@ def rows(folder: Path, repeats: int) -> list[Mapping[str, object]]:
             found: list[Any] = []
             times.add(peer.name, milliseconds(lambda work=work, found=found: found.append(work())))  # type: ignore[misc]
             kept[peer.name] = peer.said(found[0])
-    return [*(asdict(_left(peer, messages, kept[peer.name], times.median(peer.name))) for peer in peers), *out]
+    return [*(asdict(left_of(peer, messages, kept[peer.name], times.median(peer.name))) for peer in peers), *out]
 
 
-def _left(peer: Peer, whole: Sequence[Said], kept: Sequence[Said], ms: float) -> Left:
+def left_of(peer: Peer, whole: Sequence[Said], kept: Sequence[Said], ms: float) -> Left:
     given = whole[: peer.number]
     calls, results = ({c for r, c, _ in kept if r == role} for role in ("call", "result"))
     return Left(
