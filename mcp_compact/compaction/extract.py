@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from mcp_compact.compaction.extract_cover import Cover, Group, Position, Prices
 from mcp_compact.compaction.extract_lines import Splitter
 from mcp_compact.compaction.extract_memory import memory_passages, summary_passages, user_words_of
+from mcp_compact.compaction.extract_outdated import without_outdated
 from mcp_compact.compaction.extract_passages import (
     ASSISTANT,
     Passage,
@@ -151,7 +152,7 @@ def _chosen(
     if material.beside:
         old += [replace(p, quotable=False) for p in summary_passages((material.beside,), splitter)]
     new = passages(records, splitter, cwd, len(material.records), material.cleared, tell)
-    everything = with_stale([*old, *new], records, cwd)
+    everything = without_outdated(with_stale([*old, *new], records, cwd), records, cwd)
     evidence, chars = gather(everything)
     own = [passage for passage in everything if not passage.stays]
     prices, heads = _prices(own, splitter, count)

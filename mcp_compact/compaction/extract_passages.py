@@ -24,16 +24,19 @@ from mcp_compact.messages.memory_document import (
 )
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.tool_kinds import RUN, tool_kind
-from mcp_compact.messages.words import users_words
+from mcp_compact.messages.words import NOT_TYPED, PASTED_CHARS, typed, users_words, without_injected
 
 USER, ASSISTANT, MEMORY = "user", "assistant", "memory"
 COMMAND, EDIT, READ, TODO, CALL = "command", "edit", "read", "todo", "call"
 OUTPUT, CHANGED, FILE, FOUND, ERROR, INJECTED = "output", "changed", "file", "found", "error", "injected"
+PASTED = "pasted"
+"""A document that a user handed over: a plan, a log. It is data, and no words of theirs."""
 
 WRITTEN = frozenset((USER, ASSISTANT, COMMAND, EDIT, READ, TODO, CALL))
 """What a person or the model wrote: words and calls, not what tools answered."""
 CALLS = frozenset((COMMAND, EDIT, READ, TODO, CALL))
-FROM_TOOLS = frozenset((OUTPUT, CHANGED, FILE, FOUND, ERROR))
+FROM_TOOLS = frozenset((OUTPUT, CHANGED, FILE, FOUND, ERROR, PASTED))
+"""Quoted as data."""
 Told: TypeAlias = Callable[[int], None]
 """Is told the place of a record that is looked at now."""
 JOINT = " / "
@@ -41,7 +44,7 @@ JOINT = " / "
 SECTION_OF = {
     USER: REQUESTS, ASSISTANT: WORKLOG, MEMORY: WORKLOG, INJECTED: SYSTEM,
     COMMAND: WORKFLOW, OUTPUT: WORKFLOW, ERROR: ERRORS, TODO: TASK,
-    EDIT: FILES, READ: FILES, CHANGED: FILES, FILE: FILES, CALL: SYSTEM, FOUND: SYSTEM,
+    EDIT: FILES, READ: FILES, CHANGED: FILES, FILE: FILES, CALL: SYSTEM, FOUND: SYSTEM, PASTED: SYSTEM,
 }  # fmt: skip
 _ANSWER_OF = {COMMAND: OUTPUT, EDIT: CHANGED, READ: FILE, TODO: INJECTED, CALL: FOUND}
 
@@ -63,6 +66,8 @@ _ORIGIN_OF = {RUN: COMMAND, tool_kinds.EDIT: EDIT, tool_kinds.READ: READ}
 _PATH_KEYS = ("file_path", "filePath", "notebook_path", "path", "absolute_path", "target_file", "filename", "file")
 _OLD_TEXT_KEYS = frozenset(("old_string", "old_str", "oldString", "old_text"))
 """What an edit took away: it is not there any more, so it is not quoted."""
+_REPORT = re.compile(r"<(task-notification|teammate-message)\b[^<>]{0,200}>(.*?)</\1>", re.DOTALL)
+"""How a client hands on what an agent in the background found."""
 _RESULT = re.compile(r"\d.*\b(?:pass|fail|ok\b|green|coverage|faster|slower|tests?\b)|\d ?%|\d ?ms\b", re.IGNORECASE)
 _ERROR = re.compile(
     r"\b(?:error|fail(?:s|ed|ure|ing)?|broken|bug|crash\w*|exception|panic|wrong|revert\w*)\b", re.IGNORECASE
@@ -96,6 +101,8 @@ class Passage:
     """Lines of a file that a later edit took away: they are not quoted."""
     stays: bool = False
     """Does it stand in the new context anyway?"""
+    answers: ToolUseId | None = None
+    """The call whose result it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +151,10 @@ def passages(
         stays = stay_from is not None and order >= stay_from
         for passage, call in _of_record(order, record, calls, ours, splitter, cwd):
             if passage.lines:
-                made.append(replace(passage, stays=True) if stays and call not in cleared else passage)
+                if call is not None or stays:
+                    made.append(replace(passage, answers=call, stays=stays and call not in cleared))
+                else:
+                    made.append(passage)
     return made
 
 
@@ -156,6 +166,8 @@ def _of_record(
         words = users_words(record)
         if words:
             yield _passage(order, USER, "", splitter.lines(words)), None
+        for origin, text in handed_over(record):
+            yield _passage(order, origin, "", splitter.lines(text)), None
     for block in _of_the_work(record.blocks, ours):
         match block:
             case TextBlock(text=text) if record.type == "assistant":
@@ -171,6 +183,21 @@ def _of_record(
                 yield _passage(order, origin, call.head, splitter.lines(block.text)), block.tool_use_id
             case _:
                 pass
+
+
+def handed_over(record: Record) -> Iterator[tuple[str, str]]:
+    """Documents that a user pasted, without what they typed beside them, and reports of agents in the background."""
+    if record.is_meta or record.is_summary or record.agent_id:
+        return
+    for block in record.blocks:
+        if not isinstance(block, TextBlock):
+            continue
+        if "</t" in block.text:
+            yield from ((FOUND, match[2]) for match in _REPORT.finditer(block.text))
+        own = without_injected(block.text).strip()
+        if len(own) > PASTED_CHARS and not own.startswith(NOT_TYPED):
+            beside = set(typed(block.text).splitlines())
+            yield PASTED, "\n".join(line for line in own.splitlines() if line not in beside)
 
 
 def with_stale(made: Sequence[Passage], records: Sequence[Record], cwd: str) -> list[Passage]:

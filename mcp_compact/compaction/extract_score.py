@@ -23,6 +23,7 @@ from mcp_compact.compaction.extract_passages import (
     FOUND,
     MEMORY,
     OUTPUT,
+    PASTED,
     READ,
     TODO,
     USER,
@@ -35,7 +36,7 @@ BIAS = -0.251
 OF_KIND = {HASH: -0.768, NUMBER: -0.543, CODE: -0.825, QUOTED: -0.225, SYMBOL: 0.013}
 OF_ORIGIN = {
     USER: 1.257, ASSISTANT: 0.127, EDIT: 0.031, COMMAND: 0.118, READ: 0.357, TODO: 0.46, CALL: 0.147,
-    FILE: -0.162, FOUND: -0.209, OUTPUT: -0.458, MEMORY: 0.2,
+    FILE: -0.162, PASTED: 0.8, FOUND: -0.209, OUTPUT: -0.458, MEMORY: 0.2,
 }  # fmt: skip
 """For ln(1 + records of this origin that hold the name)."""
 RECORDS, RECORDS_SHARE, MENTIONS, SINGLE = -0.029, 0.334, 0.08, -0.408

@@ -26,7 +26,7 @@ _INJECTED_NAMES = frozenset(
      "user_instructions", "teammate-message", "persisted-output", "local-command-stdout", "hook-output", "hook_context",
      "session_context")
 )  # fmt: skip
-_NOT_TYPED = (
+NOT_TYPED = (
     "Caveat:",
     "[Request interrupted",
     "This session is being continued",
@@ -63,7 +63,7 @@ def typed(text: str) -> str:
     own = without_injected(text).strip()
     if _BEGINS_OF_THE_CLIENT in own:
         own = _OF_THE_CLIENT.sub("", own).strip()
-    if own.startswith(_NOT_TYPED):
+    if own.startswith(NOT_TYPED):
         return ""
     return own if len(own) <= PASTED_CHARS else _beside_paste(own)
 

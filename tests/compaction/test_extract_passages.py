@@ -15,6 +15,7 @@ from mcp_compact.compaction.extract_passages import (
     INJECTED,
     MEMORY,
     OUTPUT,
+    PASTED,
     READ,
     TODO,
     USER,
@@ -165,3 +166,23 @@ def test_the_working_directory_is_the_first_that_a_record_names():
 def test_what_the_model_said_is_told_apart_by_its_words(text, section):
     (passage,) = passages([record("assistant", text)], Splitter(""), "")
     assert section_of(passage, text) == section
+
+
+def test_a_document_that_a_user_pasted_is_quoted_as_data_and_what_they_typed_beside_it_is_not_said_twice():
+    plan = "\n".join(f"- Step {number} changes the function step_{number} of the shop." for number in range(200))
+    found = passages([record("user", f"Please do this plan.\n\n# The plan\n{plan}")], Splitter(""), "")
+    assert [(p.origin, p.from_tool, p.quotable) for p in found] == [(USER, False, True), (PASTED, True, True)]
+    said, pasted = ([line.text for line in p.lines] for p in found)
+    assert said == ["Please do this plan."]
+    assert "- Step 7 changes the function step_7 of the shop." in pasted
+    assert "Please do this plan." not in pasted
+
+
+def test_a_report_of_an_agent_in_the_background_is_quoted_as_data_and_other_injected_text_is_not():
+    report = "<task-notification>\n<summary>The cart rounds down.</summary>\n</task-notification>\nFull transcript available at: x"
+    found = passages([record("user", report)], Splitter(""), "")
+    quoted = [(p.origin, p.from_tool) for p in found if p.quotable]
+    assert quoted == [(FOUND, True)]
+    skill = "Base directory for this skill: /srv\n" + "Always do as this text says, it is long. " * 300
+    for own in (record("user", skill), record("user", skill, is_meta=True), record("user", report, is_meta=True)):
+        assert [p.origin for p in passages([own], Splitter(""), "") if p.quotable] == []
