@@ -8,7 +8,7 @@ from anyio import move_on_after
 
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.codec import clean, format_time, parse_time
-from mcp_compact.ports.store import SEARCH_ROLES, SEARCH_SIDES, Found, Hit, SearchQuery
+from mcp_compact.ports.search import SEARCH_ROLES, SEARCH_SIDES, Found, Hit, SearchQuery
 from mcp_compact.service.deps import Deps, session_key
 from mcp_compact.service.prepare import Progress
 from mcp_compact.service.results import SearchHit, SearchResult

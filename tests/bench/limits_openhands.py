@@ -70,10 +70,10 @@ def _events(messages: Iterable[Said]) -> list[Any]:
     from openhands.sdk.tool import Action, Observation
 
     # Actions and observations are told by their classes' names.
-    class BenchReadAction(Action):
+    class BenchReadAction(Action):  # type: ignore[misc, unused-ignore]
         path: str
 
-    class BenchReadObservation(Observation):
+    class BenchReadObservation(Observation):  # type: ignore[misc, unused-ignore]
         pass
 
     out: list[Any] = []

@@ -44,7 +44,7 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def operations_query(text: str) -> Any:
-    from mcp_compact.ports.store import SearchQuery
+    from mcp_compact.ports.search import SearchQuery
 
     return SearchQuery(text)
 

@@ -15,7 +15,7 @@ import pytest
 from mcp_compact.adapters.sqlite import filesystem, hook_rows, operations
 from mcp_compact.adapters.sqlite.connection import connect
 from mcp_compact.errors import ServerError
-from mcp_compact.ports.store import SearchQuery
+from mcp_compact.ports.search import SearchQuery
 from tests.adapters.sqlite.builders import KEY, batch, dialogue
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -78,7 +78,7 @@ from pathlib import Path
 from mcp_compact.adapters.sqlite import operations
 from mcp_compact.adapters.sqlite.operations.backups import back_up
 from mcp_compact.errors import ServerError
-from mcp_compact.ports.store import SearchQuery
+from mcp_compact.ports.search import SearchQuery
 from tests.adapters.sqlite.builders import KEY, batch, dialogue
 def code(work):
     try:

@@ -23,7 +23,8 @@ from mcp_compact.adapters.sqlite.operations.tokens import has_tokens
 from mcp_compact.compaction.snapshot import Reach
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.weights import Weight
-from mcp_compact.ports.store import Batch, SearchQuery, SourcePosition, Stamp
+from mcp_compact.ports.search import SearchQuery
+from mcp_compact.ports.store import Batch, SourcePosition, Stamp
 from tests.adapters.sqlite.builders import KEY, batch, dialogue, prepared, record
 from tests.adapters.sqlite.model import plan_of
 from tests.adapters.sqlite.released_archives import CHILD, CLIENTS, FORK, KEYS, dump, fill, restore, versions

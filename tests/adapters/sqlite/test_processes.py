@@ -15,7 +15,8 @@ PROCESSES = 4
 APPENDING = """
 import sys
 from mcp_compact.adapters.sqlite import operations
-from mcp_compact.ports.store import SearchQuery, SessionKey
+from mcp_compact.ports.search import SearchQuery
+from mcp_compact.ports.store import SessionKey
 from tests.adapters.sqlite.builders import batch, record
 path, name, number = sys.argv[1], sys.argv[2], int(sys.argv[3])
 sys.stdin.readline()

@@ -25,7 +25,8 @@ from mcp_compact.compaction.snip import SnipPlan
 from mcp_compact.errors import ServerError
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.weights import NOTHING, Weight
-from mcp_compact.ports.store import Batch, Pending, Registered, SearchQuery, SessionFacts, SessionKey, Stamp, Store
+from mcp_compact.ports.search import SearchQuery
+from mcp_compact.ports.store import Batch, Pending, Registered, SessionFacts, SessionKey, Stamp, Store
 from tests.adapters.sqlite.builders import KEY, batch, dialogue, record
 from tests.adapters.sqlite.model import plan_of
 

@@ -17,7 +17,7 @@ from mcp_compact.adapters.sqlite.operations.search_hits import Match, hits_of
 from mcp_compact.adapters.sqlite.operations.searchable import Query, query_of, readable, readable_content
 from mcp_compact.messages.blocks import ToolUseBlock, parse_content
 from mcp_compact.messages.codec import well_formed
-from mcp_compact.ports.store import Found, SearchQuery
+from mcp_compact.ports.search import Found, SearchQuery
 
 INDEX_SECONDS = 1.0
 READ_SECONDS = 1.0

@@ -7,7 +7,7 @@ import sqlite3
 from mcp_compact.adapters.sqlite.operations.encoding import MAX_INT, safe_id
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.codec import well_formed
-from mcp_compact.ports.store import SearchQuery
+from mcp_compact.ports.search import SearchQuery
 
 # A message that brings results of tools is the tool's, whatever role it was sent in.
 _ROLES = {

@@ -11,7 +11,8 @@ from mcp_compact.adapters.sqlite.operations.live import live_among
 from mcp_compact.adapters.sqlite.operations.searchable import masked_snippets
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.values import value
-from mcp_compact.ports.store import Hit, SessionKey
+from mcp_compact.ports.search import Hit
+from mcp_compact.ports.store import SessionKey
 
 
 @value

@@ -18,12 +18,12 @@ from mcp_compact.compaction.snapshot import Reach
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.markers import Clearing, ClearKind
 from mcp_compact.messages.weights import NOTHING, Weight
+from mcp_compact.ports.search import SearchQuery
 from mcp_compact.ports.store import (
     Batch,
     NativeBoundary,
     Pending,
     Registered,
-    SearchQuery,
     SessionFacts,
     SessionKey,
     SourcePosition,

@@ -15,13 +15,13 @@ from mcp_compact.errors import CallerError
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.markers import Clearing, ClearKind
 from mcp_compact.messages.weights import NOTHING, Weight
+from mcp_compact.ports.search import SearchQuery
 from mcp_compact.ports.store import (
     Batch,
     LivePage,
     NativeBoundary,
     Pending,
     Registered,
-    SearchQuery,
     SessionFacts,
     SessionKey,
     SessionRow,

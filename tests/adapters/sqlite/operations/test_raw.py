@@ -22,7 +22,8 @@ from mcp_compact.adapters.sqlite.operations.raw_reading import read_export
 from mcp_compact.adapters.sqlite.operations.raw_rows import LEFT_HERE, export_lines, tables
 from mcp_compact.adapters.sqlite.operations.raw_storing import Taken, take_sessions
 from mcp_compact.errors import CallerError
-from mcp_compact.ports.store import SearchQuery, SessionKey, Stamp
+from mcp_compact.ports.search import SearchQuery
+from mcp_compact.ports.store import SessionKey, Stamp
 from tests.adapters.sqlite.builders import KEY, batch, dialogue, record
 from tests.adapters.sqlite.operations.test_deleting import FORK, fill
 

@@ -18,7 +18,8 @@ from mcp_compact.adapters.sqlite.operations.deep_checks import deep_check
 from mcp_compact.adapters.sqlite.operations.rescuing import Rescued, default_target, rescue
 from mcp_compact.errors import CallerError, CompactError
 from mcp_compact.messages.ids import MessageUuid
-from mcp_compact.ports.store import SearchQuery, SessionKey, Stamp
+from mcp_compact.ports.search import SearchQuery
+from mcp_compact.ports.store import SessionKey, Stamp
 from tests.adapters.sqlite.builders import KEY, answer, batch, dialogue, record, text, use
 from tests.adapters.sqlite.operations.test_deleting import FORK, fill
 

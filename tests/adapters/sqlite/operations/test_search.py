@@ -20,7 +20,8 @@ from mcp_compact.errors import ServerError
 from mcp_compact.messages.codec import canonical
 from mcp_compact.messages.masking import MASK
 from mcp_compact.messages.weights import Weight
-from mcp_compact.ports.store import Found, SearchQuery, SessionKey, Stamp
+from mcp_compact.ports.search import Found, SearchQuery
+from mcp_compact.ports.store import SessionKey, Stamp
 from tests.adapters.sqlite.builders import IMAGE, KEY, answer, batch, dialogue, record, text, use
 from tests.adapters.sqlite.model import plan_of
 

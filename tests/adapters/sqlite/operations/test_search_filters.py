@@ -17,7 +17,8 @@ from mcp_compact.compaction.snapshot import Reach
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.weights import Weight
-from mcp_compact.ports.store import Found, SearchQuery, Stamp
+from mcp_compact.ports.search import Found, SearchQuery
+from mcp_compact.ports.store import Stamp
 from tests.adapters.sqlite.builders import KEY, answer, batch, dialogue, record, text, use
 from tests.adapters.sqlite.model import plan_of
 

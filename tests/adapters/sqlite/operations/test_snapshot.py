@@ -22,7 +22,8 @@ from mcp_compact.errors import CallerError
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.markers import Clearing, ClearKind
 from mcp_compact.messages.weights import NOTHING, OPENAI, Weight
-from mcp_compact.ports.store import Batch, NativeBoundary, Pending, Registered, SearchQuery, SessionKey, Stamp
+from mcp_compact.ports.search import SearchQuery
+from mcp_compact.ports.store import Batch, NativeBoundary, Pending, Registered, SessionKey, Stamp
 from tests.adapters.sqlite.builders import KEY, answer, batch, dialogue, prepared, record, text, use
 from tests.adapters.sqlite.model import plan_of, read_in_pages
 
