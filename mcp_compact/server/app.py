@@ -92,6 +92,8 @@ class CompactServer(MCPServer[Backend]):
 
     async def load_tools(self) -> None:
         """Make the tools of the profile known. Who comes first leaves first, so that calls keep their order."""
+        if self._are_loaded and not self._gate.locked():
+            return
         async with self._gate:
             if not self._are_loaded:
                 # The SDK takes tools in this form in its constructor only.

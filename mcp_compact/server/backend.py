@@ -80,9 +80,11 @@ class Backend:
 
         Who asks first is served first, so that calls keep their order.
         """
-        async with self._lock:
-            if self._service is None:
-                self._service = await self._stack.enter_async_context(self.factory())
+        # Nobody waits where the lock is free: to take it would only cost time.
+        if self._service is None or self._lock.locked():
+            async with self._lock:
+                if self._service is None:
+                    self._service = await self._stack.enter_async_context(self.factory())
         if self.place.tenant is None:
             return self._service
         return replace(self._service, namespace=self.place.tenant())

@@ -267,8 +267,12 @@ class Quotas:
     def _check_messages(self, messages: object) -> None:
         """Raises CallerError `message_too_large` for a message beyond the limit."""
         limit = self.http.max_message_bytes
+        if self.http.max_body_bytes <= limit:
+            # Nothing that large came in: it need not be written once more to see its size.
+            return
         for at, message in enumerate(messages if isinstance(messages, list) else [messages]):
-            size = len(json.dumps(message, ensure_ascii=False).encode("utf-8", "replace"))
+            text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+            size = len(text.encode("utf-8", "replace"))
             if size > limit:
                 raise CallerError(
                     "message_too_large",

@@ -19,7 +19,7 @@ from mcp_compact.messages.live import LiveContext
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.repeats import counting_results
 from mcp_compact.messages.valid import valid_turns
-from mcp_compact.ports.store import LivePage, SessionKey
+from mcp_compact.ports.store import LivePage, SessionKey, SessionRow
 from mcp_compact.service.deps import Deps, family
 from mcp_compact.service.page_cache import Whole
 from mcp_compact.service.paging import page, pieces
@@ -29,6 +29,8 @@ from mcp_compact.transcripts.whole_answers import whole_turns
 
 LIVE_PAGE_RECORDS = 2_000
 LIVE_PAGE_BYTES = 32 * 1024 * 1024
+SMALL_RECORDS, SMALL_BYTES = 24, 65_536
+"""A context up to here is read and written in a millisecond or two, which two changes of thread would double."""
 FIRST_RECORDS = 16
 """What a boundary brings, and the first messages that it kept."""
 LISTED = 50
@@ -37,13 +39,18 @@ ORIGINAL_CHARS = 40_000
 """About 12,000 tokens of code: a part of an original, below what clients cut off."""
 
 
-async def load_live(deps: Deps, key: SessionKey) -> tuple[LiveContext, str]:
-    """The whole live context with bodies, and its version (it changes with every marker, not with appends)."""
+async def load_live(
+    deps: Deps, key: SessionKey, *, limit: int = LIVE_PAGE_RECORDS, max_bytes: int = LIVE_PAGE_BYTES
+) -> tuple[LiveContext, str]:
+    """The whole live context with bodies, and its version (it changes with every marker, not with appends).
+
+    `limit` and `max_bytes`: of what is read at once.
+    """
     records: list[Record] = []
     clearings: dict[MessageUuid, Any] = {}
     after, version = 0, ""
     while True:
-        part = await deps.store.live(key, after=after, limit=LIVE_PAGE_RECORDS, max_bytes=LIVE_PAGE_BYTES)
+        part = await deps.store.live(key, after=after, limit=limit, max_bytes=max_bytes)
         if part is None:
             await deps.row(key)
             return LiveContext((), (), {}), ""
@@ -78,7 +85,7 @@ async def messages_page(
     name = (key, format_name, close_open_calls, row.marker_seq, row.live_hash)
     now_ms = deps.clock.now_ms()
     known = deps.pages.find(name, now_ms)
-    whole = known or await _whole(deps, key, format_name, close_open_calls=close_open_calls)
+    whole = known or await _whole(deps, row, format_name, close_open_calls=close_open_calls)
     taken, following = page(whole.items, place_in(cursor, whole.version), deps.settings.page_tokens)
     if known is None and following is not None and (await deps.row(key)).live_hash == row.live_hash:
         deps.pages.keep(name, whole, now_ms)
@@ -93,9 +100,12 @@ async def messages_page(
     )
 
 
-async def _whole(deps: Deps, key: SessionKey, format_name: str, *, close_open_calls: bool) -> Whole:
+async def _whole(deps: Deps, row: SessionRow, format_name: str, *, close_open_calls: bool) -> Whole:
     """The live context in a format, cut into what pages are made of."""
-    live, version = await load_live(deps, key)
+    key = row.key
+    small = row.live_count <= SMALL_RECORDS and row.body_bytes <= SMALL_BYTES
+    sizes = {"limit": SMALL_RECORDS, "max_bytes": SMALL_BYTES} if small else {}
+    live, version = await load_live(deps, key, **sizes)
     around = Surroundings(session_id=key.session_id)
 
     def work() -> tuple[tuple[Mapping[str, Any], ...], list[str]]:
@@ -103,7 +113,7 @@ async def _whole(deps: Deps, key: SessionKey, format_name: str, *, close_open_ca
         return tuple(pieces([clean(item) for item in given], deps.settings.page_tokens)), warnings
 
     # In a thread: a context of many images has tens of megabytes, and other calls go on meanwhile.
-    items, warnings = await to_thread.run_sync(work)
+    items, warnings = work() if small else await to_thread.run_sync(work)
     size_bytes = 2 * sum(len(record.body) for record in live.all)
     return Whole(items, version, live.boundary.uuid if live.boundary else "", tuple(warnings), size_bytes)
 

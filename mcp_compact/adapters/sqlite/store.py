@@ -46,6 +46,8 @@ from mcp_compact.ports.tokens import Token, Usage
 
 operations.load()
 SHORT_RECORDS, SHORT_BYTES = 4, 32_768
+SHORT_LIVE, SHORT_LIVE_BYTES = 24, 65_536
+"""So much of a context is read in about a millisecond."""
 LOOK_EVERY = 16
 """So many short appends are made between looks at what waits for the index: a look costs a tenth of one."""
 P = ParamSpec("P")
@@ -192,7 +194,9 @@ class SqliteStore:
         return await self.run(operations.records, key, after_seq=after_seq, up_to_seq=up_to_seq, live_only=live_only)
 
     async def live(self, key: SessionKey, *, after: int, limit: int, max_bytes: int) -> LivePage | None:
-        return await self.run(operations.live, key, after=after, limit=limit, max_bytes=max_bytes)
+        few = limit <= SHORT_LIVE and max_bytes <= SHORT_LIVE_BYTES
+        run = self.at_once if few else self.run
+        return await run(operations.live, key, after=after, limit=limit, max_bytes=max_bytes)
 
     async def commit(self, key: SessionKey, plan: CompactionPlan | ClearingPlan | SnipPlan, stamp: Stamp) -> Committed:
         return await self.run(operations.commit, key, plan, stamp)
