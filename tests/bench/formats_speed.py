@@ -1,4 +1,4 @@
-"""Import of every translated format against its parts, as import_speed.py does it for Claude Code's.
+"""Import of every format but Claude Code's against its parts, as import_speed.py does it for Claude Code's.
 
     python tests/bench/formats_speed.py [FORMATS]
 
@@ -23,11 +23,14 @@ sys.path.insert(0, str(REPOSITORY))
 
 from mcp_compact.messages.weights import countable
 from tests.bench.import_speed import LEAST_BYTES, least, ours, rows_of
-from tests.transcripts.foreign import WRITERS, Call, Turn, read
+from tests.transcripts.foreign import WRITERS, Call, Turn, mini_swe, read
 
+FORMS = {**WRITERS, "mini-swe": mini_swe}
+"""Each format, and the form of one that is another client's."""
+READ_AS = {"mini-swe": "swe-agent"}
 REPEATS = 3
 LARGE_BYTES = 32 << 20
-STREAMED = ("copilot-cli", "pi")
+STREAMED = ("copilot-cli", "pi", "codex")
 """Formats of one entry a line."""
 
 
@@ -58,12 +61,11 @@ def seconds(work: Callable[[], object]) -> float:
 def measure(name: str, folder: Path) -> str:
     """One line of the table."""
     size = LEAST_BYTES if name != "api-log" else LEAST_BYTES // 16
-    data = WRITERS[name](session(size))
+    data = FORMS[name](session(size))
     path = folder / f"{name}.json"
     path.write_bytes(data)
-    strings = [
-        text for item in read(name, data)[1] if item.record.is_message for text in countable(item.record.blocks)[0]
-    ]
+    found = read(READ_AS.get(name, name), data)[1]
+    strings = [text for item in found if item.record.is_message for text in countable(item.record.blocks)[0]]
     rows = rows_of(ours(path, folder))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     imports, parts = [], []
@@ -101,5 +103,5 @@ if __name__ == "__main__" and sys.argv[1:2] == ["--memory"]:
             subprocess.run([sys.executable, __file__, "--memory", format_name], check=True)
 elif __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
-        for format_name in sys.argv[1:] or WRITERS:
+        for format_name in sys.argv[1:] or FORMS:
             print(measure(format_name, Path(place)), flush=True)

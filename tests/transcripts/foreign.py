@@ -326,6 +326,73 @@ def swe_agent(turns: Sequence[Turn]) -> bytes:
     return document({"environment": "main", "trajectory": [], "history": history, "info": {}})
 
 
+def codex(turns: Sequence[Turn]) -> bytes:
+    new = ids()
+    lines: list[Any] = []
+
+    def add(kind: str, **payload: Any) -> None:
+        lines.append({"timestamp": AT, "type": kind, "payload": payload})
+
+    def message(role: str, part: str, text: str) -> None:
+        add("response_item", type="message", role=role, content=[{"type": part, "text": text}])
+
+    add("session_meta", id="s", timestamp=AT, cwd="/app", originator="codex_cli", cli_version="0.1.0")
+    for turn in turns:
+        add("turn_context", cwd="/app", approval_policy="never", model="gpt-5")
+        message("user", "input_text", turn.asked)
+        add("event_msg", type="user_message", message=turn.asked)
+        for text, calls in turn.answers:
+            add("response_item", type="reasoning", id=new("r"), summary=[], encrypted_content="x")
+            message("assistant", "output_text", text)
+            add("event_msg", type="agent_message", message=text)
+            made = [(new("c"), call) for call in calls]
+            for call_id, call in made:
+                given = json.dumps(call.given)
+                add("response_item", type="function_call", call_id=call_id, name=call.name, arguments=given)
+            for call_id, call in made:
+                output: object = {"content": call.output, "success": False} if call.failed else call.output
+                add("response_item", type="function_call_output", call_id=call_id, output=output)
+            used = {"input_tokens": 5, "output_tokens": 1}
+            add("event_msg", type="token_count", info={"last_token_usage": used})
+    return jsonl(lines)
+
+
+def anthropic(turns: Sequence[Turn]) -> bytes:
+    return document(_anthropic(turns))
+
+
+def openai(turns: Sequence[Turn]) -> bytes:
+    new = ids()
+    messages: list[Any] = [{"role": "developer", "content": "Be brief."}]
+    for turn in turns:
+        messages.append({"role": "user", "content": turn.asked})
+        for text, calls in turn.answers:
+            made = [(new("c"), call) for call in calls]
+            asked = [
+                {
+                    "id": call_id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": json.dumps(call.given)},
+                }
+                for call_id, call in made
+            ]
+            messages.append({"role": "assistant", "content": text, **({"tool_calls": asked} if asked else {})})
+            messages += [{"role": "tool", "tool_call_id": call_id, "content": call.output} for call_id, call in made]
+    return document(messages)
+
+
+def mini_swe(turns: Sequence[Turn]) -> bytes:
+    """A list of messages whose commands are told as text: one a message, without ids or outcome."""
+    messages: list[Any] = [{"role": "system", "content": "You are an agent."}]
+    for turn in turns:
+        messages.append({"role": "user", "content": turn.asked})
+        for text, calls in turn.answers:
+            for call in calls:
+                told = f"{text}\n\n```mswea_bash_command\n{call.name} {json.dumps(call.given)}\n```"
+                messages += [{"role": "assistant", "content": told}, {"role": "user", "content": call.output}]
+    return document(messages)
+
+
 WRITERS: Mapping[str, Callable[[Sequence[Turn]], bytes]] = {
     "gemini-cli": gemini_cli,
     "copilot-cli": copilot_cli,
@@ -339,10 +406,13 @@ WRITERS: Mapping[str, Callable[[Sequence[Turn]], bytes]] = {
     "api-log": api_log,
     "swe-agent": swe_agent,
     "atif": atif,
+    "codex": codex,
+    "anthropic": anthropic,
+    "openai": openai,
 }
-TELL_FAILURES = frozenset(WRITERS) - {"atif", "swe-agent"}
+TELL_FAILURES = frozenset(WRITERS) - {"atif", "swe-agent", "openai"}
 """Formats that say whether a call failed."""
-LINES = ("copilot-cli", "pi", "api-log")
+LINES = ("copilot-cli", "pi", "api-log", "codex")
 
 # ------------------------------------------------------------------ conversations
 
