@@ -36,6 +36,8 @@ class Found:
     """Where the best come first: how many were given."""
     capped: bool = False
     """Where the best come first: only the newest messages that hold the words were compared."""
+    unreadable: int = 0
+    """Messages that were passed over, since the pages that hold them are damaged."""
 
 
 SEARCH_ROLES = ("user", "assistant", "tool", "system")

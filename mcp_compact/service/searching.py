@@ -137,9 +137,15 @@ def _next_cursor(found: Found, *, best: bool) -> str:
 
 
 def _note(found: Found) -> str:
+    notes: list[str] = []
+    if found.unreadable:
+        # Each of them might hold the words.
+        notes.append(f"{found.unreadable} messages could not be read, for the store is damaged: `mcp-compact rescue`")
     if not found.complete:
-        return "not everything could be searched in time: repeat the search to go on"
-    return "the best of the newest 1,000 that hold the words; older ones were not compared" if found.capped else ""
+        notes.append("not everything could be searched in time: repeat the search to go on")
+    elif found.capped:
+        notes.append("the best of the newest 1,000 that hold the words; older ones were not compared")
+    return "; ".join(notes)
 
 
 def _hit(hit: Hit) -> SearchHit:

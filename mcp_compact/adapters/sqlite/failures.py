@@ -79,6 +79,12 @@ def of_sqlite(error: sqlite3.Error) -> ServerError | None:
     return ServerError(*known) if known else None
 
 
+def is_damage(error: sqlite3.Error) -> bool:
+    """Does an SQLite error mean that what is stored cannot be read?"""
+    failure = of_sqlite(error)
+    return failure is not None and failure.code == "store_damaged"
+
+
 def _is_damage(error: sqlite3.Error, code: int | None) -> bool:
     """Damage that SQLite does not call so: text that is none, tables that were there when the archive was opened."""
     said = str(error)

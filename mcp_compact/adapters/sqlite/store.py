@@ -27,15 +27,14 @@ from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.markers import Marker
 from mcp_compact.messages.message import Record
 from mcp_compact.ports.bindings import Bound
+from mcp_compact.ports.search import Found, SearchQuery
 from mcp_compact.ports.store import (
     Appended,
     Batch,
     Committed,
-    Found,
     LivePage,
     Pending,
     Registered,
-    SearchQuery,
     SessionFacts,
     SessionKey,
     SessionRow,

@@ -86,7 +86,10 @@ def index_more(conn: sqlite3.Connection) -> tuple[int, int]:
 
 
 def catch_up(conn: sqlite3.Connection, seconds: float, batches: int = 1 << 30) -> None:
-    """Index what waits, for so long at most; not at all where another process writes, or nothing can be written."""
+    """Index what waits, for so long at most; not at all where another process writes, or nothing can be written.
+
+    Nor past a record that cannot be read: who searches reads what is not indexed, and passes over what cannot be read.
+    """
     deadline, patience_ms = time.monotonic() + seconds, patience_ms_of(conn)
     try:
         if waiting(conn):
@@ -94,7 +97,7 @@ def catch_up(conn: sqlite3.Connection, seconds: float, batches: int = 1 << 30) -
             while batches > 0 and time.monotonic() < deadline and index_batch(conn) and waiting(conn):
                 batches -= 1
     except ServerError as error:
-        if error.code not in ("store_locked", "store_read_only", "disk_full"):
+        if error.code not in ("store_locked", "store_read_only", "disk_full", "store_damaged"):
             raise
     finally:
         if patience_ms_of(conn) != patience_ms:

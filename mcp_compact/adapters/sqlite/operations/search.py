@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_compact.adapters.sqlite.connection import reading
+from mcp_compact.adapters.sqlite.failures import is_damage
 from mcp_compact.adapters.sqlite.operations import search_filters
 from mcp_compact.adapters.sqlite.operations.encoding import ids_of, safe_id
 from mcp_compact.adapters.sqlite.operations.indexing import catch_up
@@ -45,6 +46,11 @@ _INDEXED = (
     "JOIN body b ON b.id = r.body_id WHERE f.fts MATCH :expression AND f.rowid > :oldest AND f.rowid < :before "
     f"AND {_OURS}{{more}} ORDER BY f.rowid DESC"
 )
+_NEXT_READ = "SELECT id FROM record WHERE id > :after AND id < :before ORDER BY id DESC LIMIT 1"
+_NEXT_INDEXED = (
+    "SELECT rowid FROM fts WHERE fts MATCH :expression AND rowid > :oldest AND rowid < :before "
+    "ORDER BY rowid DESC LIMIT 1"
+)
 # Ids grow with seq, so a session's records lie between two of them.
 _SPAN = (
     "SELECT s.id, min(r.id), max(r.id) FROM session s JOIN record r ON r.session = s.id AND r.seq IN (1, s.last_seq) "
@@ -67,10 +73,54 @@ class _Search:
     """Row of the last match; where time ran out, of the last record that was read."""
     more: bool = False
     complete: bool = True
+    seen_id: int = 0
+    """Row of the last record that was looked at."""
+    unreadable: int = 0
+    """Records whose pages cannot be read."""
+
+    @property
+    def is_done(self) -> bool:
+        """Was enough found, or is time over?"""
+        return self.more or not self.complete
+
+    def read(self, sql: str, next_id: str, given: dict[str, object]) -> None:
+        """Look into what a statement gives, newest first; past records whose pages are damaged.
+
+        `next_id` gives the next record that the statement may have come to. What cannot be told without a damaged
+        page, such as which records hold the words, is an error as everywhere else.
+        """
+        bounds = given
+        while not self.is_done:
+            self.seen_id = 0
+            try:
+                self.look(self.conn.execute(sql, bounds))
+            except sqlite3.DatabaseError as error:
+                if not is_damage(error):
+                    raise
+            else:
+                return
+            bounds = self._past_one(sql, next_id, {**bounds, "before": self.seen_id or bounds["before"]})
+
+    def _past_one(self, sql: str, next_id: str, bounds: dict[str, object]) -> dict[str, object]:
+        """Look at the next record alone, and go on behind it."""
+        row = self.conn.execute(next_id, bounds).fetchone()
+        if row is None:
+            return {**bounds, "before": 0}
+        only = {**bounds, "before": row[0] + 1, "after": row[0] - 1, "oldest": row[0] - 1}
+        try:
+            self.look(self.conn.execute(sql, only))
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            self.unreadable += 1
+        if not self.is_done and time.monotonic() > self.deadline:
+            self.complete, self.last_id = False, row[0]
+        return {**bounds, "before": row[0]}
 
     def look(self, rows: Iterator[tuple[Any, ...]]) -> None:
         """Look into rows until enough is found, or time is over."""
         for row in rows:
+            self.seen_id = row[0]
             text, content = _text_of(row[5:])
             at = self.query.find(text)
             if at is not None and len(self.matches) == self.limit:
@@ -123,7 +173,7 @@ def search(conn: sqlite3.Connection, namespace: str, query: SearchQuery) -> Foun
     """Records that hold all words of the text, newest first or best first; any text is searched for, none is an error.
 
     What is not in the index yet is indexed for a second at most, then read through; `complete` says
-    whether everything was searched. Raises CallerError (`unknown_boundary`).
+    whether everything was searched. Raises CallerError (`unknown_boundary`). Records on damaged pages are passed over.
     """
     words = query_of(query.text)
     if not words.words or query.limit < 1:
@@ -138,7 +188,7 @@ def search(conn: sqlite3.Connection, namespace: str, query: SearchQuery) -> Foun
             return _best(work, namespace, query, before)
         hits = hits_of(conn, safe_id(namespace), work.matches)
     next_before = work.last_id if work.more or not work.complete else None
-    return Found(hits, len(hits) + work.more, work.complete, next_before)
+    return Found(hits, len(hits) + work.more, work.complete, next_before, unreadable=work.unreadable)
 
 
 def _best(work: _Search, namespace: str, query: SearchQuery, before: int) -> Found:
@@ -149,7 +199,8 @@ def _best(work: _Search, namespace: str, query: SearchQuery, before: int) -> Fou
     given = start + len(page)
     hits = hits_of(work.conn, safe_id(namespace), page)
     more = given < len(ordered)
-    return Found(hits, len(ordered) + work.more, work.complete, before if more else None, given, work.more)
+    next_before = before if more else None
+    return Found(hits, len(ordered) + work.more, work.complete, next_before, given, work.more, work.unreadable)
 
 
 def _look_everywhere(work: _Search, namespace: str, query: SearchQuery) -> int:
@@ -173,10 +224,10 @@ def _look_everywhere(work: _Search, namespace: str, query: SearchQuery) -> int:
     if upper > indexed + 1:
         sql = _READ if query.session_id is None else _READ_SESSION
         bounds = {"session": session, "after": indexed, "before": upper}
-        work.look(conn.execute(sql.format(more=more), {**given, **bounds}))
+        work.read(sql.format(more=more), _NEXT_READ, {**given, **bounds})
     if expression and not work.more:
         # A reading that ran out of time must not keep back what the index knows.
         work.deadline = time.monotonic() + READ_SECONDS
         bounds = {"expression": expression, "oldest": oldest - 1, "before": upper}
-        work.look(conn.execute(_INDEXED.format(more=more), {**given, **bounds}))
+        work.read(_INDEXED.format(more=more), _NEXT_INDEXED, {**given, **bounds})
     return int(before)

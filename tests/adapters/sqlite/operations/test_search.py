@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcp_compact.adapters.sqlite import operations
+from mcp_compact.adapters.sqlite.connection import ArchiveConnection, check_point
 from mcp_compact.adapters.sqlite.operations import indexing, searchable
 from mcp_compact.adapters.sqlite.operations.searchable import query_of, readable, snippet
 from mcp_compact.compaction.snapshot import Reach
@@ -349,15 +352,58 @@ def test_an_index_that_cannot_be_filled_does_not_take_back_what_was_appended(con
     operations.append(conn, KEY, batch(*dialogue(210)), 1)
     monkeypatch.setattr(indexing, "index_batch", full)
     assert indexing.append_and_index(conn, KEY, batch(record("more", "user", "needle")), 2).new == 1
-    monkeypatch.setattr(indexing, "index_batch", damaged)
+    monkeypatch.setattr(indexing, "index_batch", unreachable)
     with pytest.raises(ServerError, match="another"):
         find(conn, "needle")
     monkeypatch.undo()
     assert uuids(find(conn, "needle")) == ["more"]
 
 
-def damaged(_: Any) -> int:
-    raise ServerError("store_damaged", "another failure")
+def unreachable(_: Any) -> int:
+    raise ServerError("store_io", "another failure")
+
+
+@pytest.mark.parametrize("is_indexed", [True, False])
+def test_what_stands_beside_a_damaged_page_is_found(path: Path, conn, is_indexed):
+    """Also where the index ends before it, and within one session."""
+    said = [record(f"m{at}", "user", f"needle number{at} " + "blank " * 150) for at in range(30)]
+    operations.append(conn, KEY, batch(*said), 1)
+    if is_indexed:
+        indexing.catch_up(conn, 10)
+    gone = damage_page_of(path, conn, b"number17 ")
+    assert 0 < len(gone) < 10
+    other = operations.connect(path)
+    there = [f"m{at}" for at in reversed(range(30)) if f"m{at}" not in gone]
+    for query in (SearchQuery("needle", limit=100), SearchQuery("needle", limit=100, session_id=KEY.session_id)):
+        found = operations.search(other, KEY.namespace, query)
+        assert (uuids(found), found.unreadable, found.complete) == (there, len(gone), True)
+    best = operations.search(other, KEY.namespace, SearchQuery("needle", limit=100, best=True))
+    assert (sorted(uuids(best)), best.unreadable) == (sorted(there), len(gone))
+    page = operations.search(other, KEY.namespace, SearchQuery("needle", limit=20))
+    rest = operations.search(other, KEY.namespace, SearchQuery("needle", limit=20, before=page.next_before))
+    assert uuids(page) + uuids(rest) == there
+    other.close()
+
+
+def test_a_damaged_index_is_told(path: Path, conn):
+    operations.append(conn, KEY, batch(*dialogue(300)), 1)
+    indexing.catch_up(conn, 10)
+    conn.execute("UPDATE fts_data SET block = x'ff' WHERE id > 10")
+    with pytest.raises(ServerError) as told:
+        find(conn, "please")
+    assert told.value.code == "store_damaged"
+
+
+def damage_page_of(path: Path, conn: ArchiveConnection, words: bytes) -> set[str]:
+    """Damage the page that holds these words; the uuids of the records on it."""
+    (size,) = conn.execute("PRAGMA page_size").fetchone()
+    assert check_point(conn, "TRUNCATE")
+    conn.close()
+    data = path.read_bytes()
+    start = data.index(words) // size * size
+    page = data[start : start + size]
+    path.write_bytes(data[:start] + b"\xff" * size + data[start + size :])
+    return {f"m{number.decode()}" for number in re.findall(rb"number(\d+) ", page)}
 
 
 def test_ids_that_no_record_has_do_not_wait_for_ever(conn):
