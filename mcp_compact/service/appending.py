@@ -11,10 +11,12 @@ from typing import Any, TypeVar
 from anyio import to_thread
 
 from mcp_compact.errors import CallerError
+from mcp_compact.messages.blocks import OBJECT
 from mcp_compact.messages.message import Record
 from mcp_compact.ports.store import Appended, Batch, Prepared, SessionFacts, SessionKey
 from mcp_compact.service.automatic import compact_if_due
 from mcp_compact.service.deps import Deps
+from mcp_compact.service.import_batches import uncollected
 from mcp_compact.service.prepare import prepare
 from mcp_compact.service.resent import carried, hash_of, repeated
 from mcp_compact.service.results import AppendResult
@@ -40,22 +42,9 @@ async def append(
     APIs) before anything is stored.
     """
     items = checked(messages)
-    form = form_of(items)
-    # One message is never a repetition, and a session that is there keeps its owner: no look is needed.
-    row = await deps.store.session(key) if len(items) > 1 or form == GEMINI else None
-    may_repeat = len(items) > 1 and row is not None
-    stated = facts or SessionFacts()
-    if stated.owner is None and not may_repeat:
-        stated = replace(stated, owner="loop")
-    run = _at_once if _is_small(items, deps) else to_thread.run_sync
-    read = await run(partial(read_items, items, form, deps.clock.new_uuid))
-    known = await repeated(deps, key, items, form, read.records) if may_repeat else 0
-    fresh = read.records[known:]
-    if form == GEMINI and row is not None:
-        # Each content is one record. What waits for a result is known only now.
-        before = await carried(deps, key, row)
-        fresh = (await run(partial(read_items, items[known:], form, deps.clock.new_uuid, before))).records
-    done = await _store(deps, key, await run(partial(_prepared, fresh, form, deps)), stated)
+    # While a long list is taken in, the collector would go over its values dozens of times, and find no cycle.
+    with uncollected():
+        read, known, done = await _taken(deps, key, items, facts or SessionFacts())
     auto = await compact_if_due(deps, key, describe(deps, done.row))
     if deps.extractions is not None:
         deps.extractions.consider(key, auto.status)
@@ -70,6 +59,28 @@ async def append(
         compacted=auto.compacted,
         note=auto.note,
     )
+
+
+async def _taken(
+    deps: Deps, key: SessionKey, items: Sequence[Mapping[str, Any]], stated: SessionFacts
+) -> tuple[ReadItems, int, Appended]:
+    """Read the items and store what is new: the records, how many of the first are known, and what the store did."""
+    form = form_of(items)
+    # One message is never a repetition, and a session that is there keeps its owner: no look is needed.
+    row = await deps.store.session(key) if len(items) > 1 or form == GEMINI else None
+    may_repeat = len(items) > 1 and row is not None
+    if stated.owner is None and not may_repeat:
+        stated = replace(stated, owner="loop")
+    run = _at_once if _is_small(items, deps) else to_thread.run_sync
+    read = await run(partial(read_items, items, form, deps.clock.new_uuid))
+    known = await repeated(deps, key, items, form, read.records) if may_repeat else 0
+    fresh = read.records[known:]
+    if form == GEMINI and row is not None:
+        # Each content is one record. What waits for a result is known only now.
+        before = await carried(deps, key, row)
+        fresh = (await run(partial(read_items, items[known:], form, deps.clock.new_uuid, before))).records
+    done = await _store(deps, key, await run(partial(_prepared, fresh, form, deps)), stated)
+    return read, known, done
 
 
 def _is_small(items: Sequence[Mapping[str, Any]], deps: Deps) -> bool:
@@ -116,13 +127,13 @@ _EXAMPLE = 'Pass a list like [{"role": "user", "content": "..."}].'
 
 
 def _check(item: object, at: int) -> None:
-    if not isinstance(item, Mapping):
+    if not isinstance(item, OBJECT):
         raise CallerError("bad_messages", f"Message {at} is no object.", _EXAMPLE)
     inner = item.get("message", item)
-    role = inner.get("role") if isinstance(inner, Mapping) else None
+    role = inner.get("role") if isinstance(inner, OBJECT) else None
     if not isinstance(role, str) and not isinstance(item.get("type"), str) and not isinstance(item.get("parts"), list):
         raise CallerError("bad_messages", f"Message {at} has no role.", _EXAMPLE)
-    content = inner.get("content") if isinstance(inner, Mapping) else None
+    content = inner.get("content") if isinstance(inner, OBJECT) else None
     if content is not None and not isinstance(content, str | list):
         raise CallerError("bad_messages", f"The content of message {at} is neither text nor a list.", _EXAMPLE)
 

@@ -8,7 +8,7 @@ from mcp_compact.compaction.weighing import weigh_records
 from mcp_compact.messages.blocks import Block, TextBlock, ToolResultBlock
 from mcp_compact.messages.clearing import ClearedText
 from mcp_compact.messages.codec import body_hash, canonical, clean
-from mcp_compact.messages.message import Record
+from mcp_compact.messages.message import MESSAGE_TYPES, Record
 from mcp_compact.messages.weights import UNITS_PER_TOKEN, CountUnits, estimate_all
 from mcp_compact.messages.words import standing_instructions, users_words
 from mcp_compact.ports.store import Prepared
@@ -30,7 +30,10 @@ def best_counter(tokenizer: Tokenizer) -> CountUnits:
 
 
 def prepare(records: Sequence[Record], tokenizer: Tokenizer | None, *, with_content_hash: bool) -> list[Prepared]:
-    """Records ready to be stored, in their order; without a tokenizer their weights are estimates."""
+    """Records ready to be stored, in their order; without a tokenizer their weights are estimates.
+
+    Those that are to have a content hash have canonical bodies: nobody else wrote them.
+    """
     weighed = weigh_records(records, exact_counter(tokenizer) if tokenizer else None, ClearedText())
     # By place: with the names of its fields a record would cost three times as much to make.
     return [
@@ -44,7 +47,7 @@ def prepare(records: Sequence[Record], tokenizer: Tokenizer | None, *, with_cont
             own.inputs,
             instructions(record) if record.type == "user" else (),
             _tools(record) if record.message and _may_bring_tools(record.message.blocks) else (),
-            content_hash(record) if with_content_hash else b"",
+            _hash_of_canonical(record) if with_content_hash else b"",
         )
         for record, own in zip(records, weighed, strict=True)
     ]
@@ -68,6 +71,20 @@ def instructions(record: Record) -> tuple[str, ...]:
     """What a person asked for in this record, to hold until it is revoked."""
     words = users_words(record)
     return standing_instructions(words) if words else ()
+
+
+_BARE = {role: (b'{"role":"%s","content":' % role.encode(), b'["%s",' % role.encode()) for role in MESSAGE_TYPES}
+"""How the canonical body of a message without an envelope begins, and the text of its hash."""
+
+
+def _hash_of_canonical(record: Record) -> bytes:
+    """`content_hash` of a record with a canonical body, which mostly holds the content as it is hashed."""
+    message = record.message
+    if message and len(record.raw) == 2 and message.role in _BARE and record.raw.get("content") is message.content:  # noqa: PLR2004 - role and content
+        head, opening = _BARE[message.role]
+        if record.body.startswith(head) and b"\\ud" not in record.body:
+            return body_hash(b"%s%s]" % (opening, record.body[len(head) : -1]))
+    return content_hash(record)
 
 
 def content_hash(record: Record) -> bytes:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import pytest
 from anyio import to_thread
 
+from mcp_compact.errors import CallerError
 from tests.service.test_summaries import opened
 
 ODD = [{"type": "system", "message": "text"}, {"type": "system", "message": ["x"]}, {"type": "x", "message": 7}]
@@ -18,3 +20,14 @@ async def test_an_entry_whose_message_is_no_object_is_kept_as_it_is(tmp_path: Pa
         await to_thread.run_sync(service.deps.tokenizer.warm)
         assert service.deps.tokenizer.state == "ready"
         assert (await service.append_messages([item], "s")).stored == 1
+
+
+async def test_the_collector_runs_again_after_an_append_however_it_ended(tmp_path: Path) -> None:
+    async with opened(tmp_path) as service:
+        await service.append_messages([{"role": "user", "content": f"step {number}"} for number in range(5)], "s")
+        assert gc.isenabled()
+        with pytest.raises(CallerError):
+            await service.append_messages([{"role": "user", "content": {1, 2}}, {"role": "user"}], "s")
+        with pytest.raises(CallerError):
+            await service.append_messages([{"role": "user", "x": {1}}, {"role": "user"}], "s")
+        assert gc.isenabled()

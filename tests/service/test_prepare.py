@@ -2,6 +2,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcp_compact.messages.weights import estimate_all, estimate_units
 from mcp_compact.service.prepare import (
@@ -13,6 +18,16 @@ from mcp_compact.service.prepare import (
     readable,
 )
 from mcp_compact.testing import Talk, tool_result
+from mcp_compact.transcripts.loop_items import MESSAGES, read_items
+
+TEXTS = st.text(st.characters(codec=None), max_size=12) | st.sampled_from(
+    ["C:\\ud", "\ud83d", "\\ud83d", "\ud83d\ude00"]
+)
+CONTENTS = TEXTS | st.none() | st.lists(st.fixed_dictionaries({"type": st.just("text"), "text": TEXTS}), max_size=2)
+FIELDS = st.fixed_dictionaries(
+    {"role": st.sampled_from(["user", "assistant", "system"]), "content": CONTENTS},
+    optional={"id": st.text(max_size=3), "model": st.just("m")},
+)
 
 
 @dataclass
@@ -83,6 +98,15 @@ def test_the_same_message_sent_again_has_the_same_hash() -> None:
     assert content_hash(one) == content_hash(two) != content_hash(other)
     assert content_hash(note) == b""
     assert message_hash("user", "half \ud83d") == message_hash("user", "half \ufffd")
+
+
+@given(FIELDS, st.booleans())
+def test_what_was_appended_has_the_hash_of_its_role_and_content(item: dict[str, Any], turned: bool) -> None:
+    items = [dict(reversed(item.items())) if turned else item]
+    records = read_items(items, MESSAGES, lambda: str(uuid4())).records
+    (prepared,) = prepare(records, None, with_content_hash=True)
+    assert prepared.content_hash == content_hash(records[0])
+    assert prepared.content_hash == message_hash(item["role"], item["content"])
 
 
 def test_a_records_own_text_is_readable_in_one_line() -> None:
