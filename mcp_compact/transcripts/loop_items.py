@@ -161,17 +161,18 @@ def _unknown(report: ImportReport) -> tuple[str, ...]:
 
 def _messages(items: Sequence[Item], new_uuid: Callable[[], str]) -> ReadItems:
     """A sub-agent's records are left to the session that the caller names."""
-    reader = ClaudeCodeReader("append")
+    reader: ClaudeCodeReader | None = None
     out: list[Record] = []
     for at, item in enumerate(items, 1):
         raw, body = _json_of(item, at)
         if _OF_TRANSCRIPTS.isdisjoint(raw) and (bare := _bare(raw, body, MessageUuid(new_uuid()))):
             out.append(bare)
             continue
+        reader = reader or ClaudeCodeReader("append")
         record = reader.feed(raw, body, at)[0].record
         named = isinstance(item.get("uuid"), str) and item["uuid"]
         out.append(_named(record, record.uuid if named else new_uuid(), record.at_ms))
-    return ReadItems(out, _unknown(reader.report))
+    return ReadItems(out, _unknown(reader.report) if reader is not None else ())
 
 
 def _bare(raw: Item, body: bytes, uuid: MessageUuid) -> Record | None:

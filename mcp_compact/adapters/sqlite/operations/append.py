@@ -151,10 +151,11 @@ def _store(conn: sqlite3.Connection, session: Session, placing: Placing) -> None
     """Write the new rows, move the head, and bring branch and live totals up to date."""
     placed = placing.placed
     old_head = session.head_seq
-    change = Switch() if placing.root_parent == old_head else switch(conn, session.id, old_head, placing.root_parent)
+    is_next = placing.root_parent == old_head
+    change = Switch() if is_next else switch(conn, session.id, old_head, placing.root_parent)
     writing_rows.write(conn, session, placed)
     session.head_seq, session.head_uuid = placed[-1].seq, placed[-1].uuid
-    if change != Switch() or placing.extra:
+    if placing.extra or (not is_next and change != Switch()):
         _settle(conn, session, placing, change, placed[0].seq)
     session.totals += _shares(placed)
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 
 from mcp_compact.adapters.sqlite.failures import DamagedBodyError
 from mcp_compact.adapters.sqlite.operations.encoding import ids_of, json_list
+from mcp_compact.messages.blocks import OBJECT
 from mcp_compact.messages.codec import body_hash, canonical, decode_message
 from mcp_compact.messages.ids import ApiMessageId, MessageUuid, ToolUseId
 from mcp_compact.messages.message import Entry, Message, Record
@@ -144,8 +145,8 @@ def _loaded(data: bytes) -> Mapping[str, Any]:
 def inner_message(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     """The message of a body: a transcript's line holds it under `message`, a plain one is it."""
     message = raw.get("message")
-    # The first look spares the common case a slow one.
-    return message if type(message) is dict or isinstance(message, Mapping) else raw
+    # To ask for an abstract class costs more than all else here.
+    return message if message is not None and isinstance(message, OBJECT) else raw
 
 
 def _message(raw: Mapping[str, Any], role: str, message_id: str | None) -> Message | None:
