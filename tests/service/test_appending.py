@@ -31,3 +31,11 @@ async def test_the_collector_runs_again_after_an_append_however_it_ended(tmp_pat
         with pytest.raises(CallerError):
             await service.append_messages([{"role": "user", "x": {1}}, {"role": "user"}], "s")
         assert gc.isenabled()
+
+
+async def test_a_result_in_a_message_that_is_nobodys_turn_is_kept_and_weighs_nothing(tmp_path: Path) -> None:
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "x"}
+    async with opened(tmp_path) as service:
+        done = await service.append_messages([{"role": "system", "content": [result]}], "s")
+        assert (done.stored, done.status.tokens) == (1, 0)
+        assert (await service.messages("s")).messages == ()

@@ -16,6 +16,7 @@ from mcp_compact.adapters.sqlite.operations.rows import MESSAGE
 from mcp_compact.adapters.sqlite.operations.state import Session
 from mcp_compact.compaction.weighing import NO_INPUT
 from mcp_compact.messages.codec import body_hash, well_formed
+from mcp_compact.messages.weights import NOTHING
 
 _BODY = "INSERT INTO body (id, data, message) VALUES (?, ?, ?)"
 _RECORD = (
@@ -131,7 +132,9 @@ def _calls(session: int, item: Placed) -> list[tuple[object, ...]]:
 
 def _results(session: int, item: Placed) -> list[tuple[object, ...]]:
     prepared = item.prepared
-    rows = zip(item.results, prepared.result_weights, prepared.cleared_weights, strict=True)
+    # What is no message weighs nothing, also where it holds results.
+    none = () if prepared.result_weights else (NOTHING,) * len(item.results)
+    rows = zip(item.results, prepared.result_weights or none, prepared.cleared_weights or none, strict=True)
     return [
         (
             session,
