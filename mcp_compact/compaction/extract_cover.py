@@ -71,13 +71,16 @@ def candidates(
     ends = [_end(lines, first, enough) for first in range(len(lines))]
     made = []
     for first, end in enumerate(ends):
-        if end < 0 or not barred.isdisjoint(range(first, end + 1)):
+        if end < 0 or (barred and not barred.isdisjoint(range(first, end + 1))):
             continue
-        named = [name for name, _ in lines[first].names]
-        for other in range(first + 1, end + 1):
-            if 0 <= ends[other] <= end:
-                named += [name for name, _ in lines[other].names]
-        names = tuple(name for name in dict.fromkeys(named) if worth.get(name, 0.0) > 0)
+        found = lines[first].names
+        if end > first:
+            for other in range(first + 1, end + 1):
+                if 0 <= ends[other] <= end:
+                    found += lines[other].names
+        if not found:
+            continue
+        names = tuple(name for name in dict(found) if worth.get(name, 0.0) > 0)
         if names:
             section = section_of(passage, lines[first].text)
             made.append(Candidate(number, first, end, names, section))
@@ -93,10 +96,12 @@ def _end(lines: Sequence[Line], first: int, enough: int) -> int:
 
     Where the text ends before that, `enough` words do.
     """
-    words = 0
+    words = lines[first].words
+    if words >= FEW_WORDS:
+        return first
     last = first
-    for last in range(first, min(len(lines), first + MAX_JOINED)):
-        words += lines[last].words + (last > first and lines[last].number != "")
+    for last in range(first + 1, min(len(lines), first + MAX_JOINED)):
+        words += lines[last].words + (lines[last].number != "")
         if words >= FEW_WORDS:
             return last
     return last if words >= enough and last == len(lines) - 1 else -1
@@ -118,7 +123,8 @@ class Cover:
         self._too_dear: list[int] = []
         self._round = 1
         self._candidates: list[Candidate] = []
-        self._of_passage: dict[int, list[int]] = {}
+        self._at: dict[Position, int] = {}
+        """Which candidate begins there."""
         self._of_group: dict[Group, list[int]] = {}
         self._heads: dict[Group, tuple[str, ...]] = {}
         self._heap: list[tuple[float, int]] = []
@@ -136,8 +142,8 @@ class Cover:
                 continue
             start = len(self._candidates)
             self._candidates += candidates(number, passage, self._worth, glued)
-            own = list(range(start, len(self._candidates)))
-            self._of_passage[number] = own
+            own = range(start, len(self._candidates))
+            self._at.update(((number, self._candidates[k].first), k) for k in own)
             if passage.head:
                 self._of_group.setdefault((passage.section, passage.head), []).extend(own)
         self._heap = [(-self._rate(c)[0], k) for k, c in enumerate(self._candidates)]
@@ -195,7 +201,11 @@ class Cover:
         return cost
 
     def _is_chosen(self, candidate: Candidate) -> bool:
-        return all((candidate.passage, i) in self.chosen for i in range(candidate.first, candidate.last + 1))
+        number, chosen = candidate.passage, self.chosen
+        for i in range(candidate.first, candidate.last + 1):  # noqa: SIM110 - a generator takes thrice the time
+            if (number, i) not in chosen:
+                return False
+        return True
 
     def _fits_section(self, candidate: Candidate, cost: int, limit: int | None) -> bool:
         if limit is None:
@@ -240,8 +250,11 @@ class Cover:
                 heapq.heappush(self._heap, (-self._rate(self._candidates[k])[0], k))
 
     def _offer_again(self, candidate: Candidate) -> None:
-        """The neighbours of a chosen line cost less now."""
-        for k in self._of_passage.get(candidate.passage, ()):
+        """The neighbours of a chosen line cost less now: those that share a line with it."""
+        for first in range(candidate.first - MAX_JOINED + 1, candidate.last + 1):
+            k = self._at.get((candidate.passage, first))
+            if k is None:
+                continue
             other = self._candidates[k]
-            if other.first <= candidate.last and other.last >= candidate.first and other is not candidate:
+            if other.last >= candidate.first and other is not candidate:
                 heapq.heappush(self._heap, (-self._rate(other)[0], k))

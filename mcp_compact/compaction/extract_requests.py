@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import log1p, sqrt
 
 from mcp_compact.compaction.identifiers import identifiers
@@ -44,7 +45,7 @@ def requests(messages: Iterable[str]) -> list[Request]:
     Rules that a later message revokes are left out, and so are the words that do nothing but revoke.
     """
     said = list(messages)
-    gone = _not_in_force(said)
+    gone = _not_in_force(tuple(said))
     found: dict[str, Request] = {}
     for message in said:
         for request in _of_message(_without(message, gone)):
@@ -67,7 +68,7 @@ def without_revoked(records: Sequence[Record], earlier: Iterable[str] = ()) -> t
     `earlier`: words of the user before these records. They tell what the records revoke, and are not given back.
     """
     said = [words for record in records if (words := users_words(record))]
-    gone = _not_in_force([*earlier, *said])
+    gone = _not_in_force((*earlier, *said))
     return tuple(_record_without(record, gone) for record in records) if gone else tuple(records)
 
 
@@ -81,7 +82,8 @@ def _record_without(record: Record, gone: frozenset[str]) -> Record:
     return replace(record, message=replace(record.message, blocks=blocks))
 
 
-def _not_in_force(messages: Sequence[str]) -> frozenset[str]:
+@lru_cache(maxsize=2)
+def _not_in_force(messages: tuple[str, ...]) -> frozenset[str]:
     """Rules that are revoked, sentences that revoke, and what is revised: as written but for white space."""
     said = [Rule(text, kind) for message in messages for text, kind in rules_in(message)]
     held = {rule.text.casefold() for rule in in_force(said)}
