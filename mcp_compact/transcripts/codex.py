@@ -203,7 +203,12 @@ def _parent(payload: Mapping[str, Any]) -> str | None:
 
 
 def _with_usage(record: Record, usage: Usage) -> Record:
-    return replace(record, message=replace(record.message, usage=usage)) if record.message is not None else record
+    told = record.message
+    if told is None:
+        return record
+    # By place: it is done for every request, and `replace` asks for each field twice.
+    message = Message(told.role, told.content, told.blocks, told.id, told.model, usage, told.stop_reason)
+    return replace(record, message=message)
 
 
 def _text(message: Message) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from mcp_compact.messages.blocks import OBJECT, parse_content
+from mcp_compact.messages.blocks import LIST, OBJECT, parse_content
 from mcp_compact.messages.message import Message
 from mcp_compact.transcripts.fields import text_of
 from mcp_compact.transcripts.openai_chat_messages import data_source
@@ -85,13 +85,15 @@ def _input(item: Raw) -> object:
 
 def _output(output: object) -> Raw:
     """What a call gave: text, a list of parts, or an object with its text under `content` or `output`."""
+    if isinstance(output, str):
+        return {"content": output}
     if isinstance(output, OBJECT):
         text = text_of(output, "content", "output")
         failed = {"is_error": True} if output.get("success") is False else {}
         return {"content": text if text is not None else json.dumps(output, ensure_ascii=False), **failed}
-    if isinstance(output, Sequence) and not isinstance(output, str):
+    if isinstance(output, LIST):
         return {"content": [_part(part) for part in output]}
-    return {"content": output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)}
+    return {"content": json.dumps(output, ensure_ascii=False)}
 
 
 def _made(role: str, content: Any) -> Message:  # noqa: ANN401 - text or blocks

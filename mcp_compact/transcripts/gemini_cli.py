@@ -146,7 +146,8 @@ class GeminiCliReader(TranslatedReader):
         if not calls:
             yield self._met_as(own, Entry(GEMINI, raw, spoken, own, at=at, body=body, unknown=unknown))
             return
-        words = {key: value for key, value in raw.items() if key != "toolCalls"}
+        words = dict(raw)
+        del words["toolCalls"]
         yield self._met_as(own, Entry(GEMINI, words, spoken, own, at=at, unknown=unknown))
         ids = [text_of(each, "id") or f"{own or self._ordinal}-call-{number}" for number, each in enumerate(calls, 1)]
         for call_id, each in zip(ids, calls, strict=True):
@@ -159,7 +160,9 @@ class GeminiCliReader(TranslatedReader):
             failed = each.get("status") in FAILED
             if each.get("result") is None and not failed:
                 continue
-            given = {key: value for key, value in each.items() if key not in ("name", "args")}
+            given = dict(each)
+            given.pop("name", None)
+            given.pop("args", None)
             message = made("user", [result(call_id, _given(each), failed=failed)])
             uuid = f"{own}:{call_id}:result" if own else None
             entry = Entry("result", {"of": own, "result": given}, message, uuid, at=each.get("timestamp") or at)

@@ -93,6 +93,8 @@ class GeminiContentsReader(TranslatedReader):
         """The blocks of a part; None where it is not understood. Thoughts are none that are sent back."""
         if not isinstance(part, dict):
             return None
+        if len(part) == 1 and isinstance(words := part.get("text"), str):
+            return [text(words)]
         if None in part.values():
             # Libraries write every field of a part, most of them empty.
             part = {key: value for key, value in part.items() if value is not None}

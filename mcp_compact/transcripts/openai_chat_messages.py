@@ -6,7 +6,7 @@ A pure function of the message: its own JSON stays the record's body, so nothing
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from mcp_compact.messages.blocks import LIST, OBJECT, parse_content
@@ -19,6 +19,7 @@ Raw: TypeAlias = Mapping[str, Any]
 ANSWERING = ("tool", "function")
 """Roles of results."""
 INSTRUCTING = ("system", "developer")
+_ITS_OWN = (*ANSWERING, "developer")
 ROLES = ("user", "assistant", *ANSWERING, *INSTRUCTING)
 PARTS = ("text", "image_url", "input_audio", "file", "refusal")
 """Kinds of parts that content is made of."""
@@ -31,16 +32,15 @@ FUNCTION_RESULT = "[Result of {name}]"
 def is_chat(raw: Raw) -> bool:
     """Is it a message that only this API has? Plain text of a user or assistant looks the same everywhere."""
     role = raw.get("role")
-    if role in (*ANSWERING, "developer") or "tool_calls" in raw or "function_call" in raw:
+    if role in _ITS_OWN or "tool_calls" in raw or "function_call" in raw:
         return True
     if role == "assistant" and isinstance(raw.get("refusal"), str):
         return True
     content = raw.get("content")
-    return (
-        isinstance(content, LIST)
-        and not isinstance(content, str)
-        and any(_kind(part) in _OWN_PARTS for part in content)
-    )
+    # To ask of a text whether it is a sequence costs much, and it is one.
+    if content is None or isinstance(content, str) or not isinstance(content, LIST):
+        return False
+    return any(_kind(part) in _OWN_PARTS for part in content)
 
 
 def is_plain(raw: Raw) -> bool:
@@ -75,8 +75,10 @@ def decode_chat(raw: Raw) -> Message:
 def _content(content: object) -> Any:  # noqa: ANN401 - text, a list of blocks, or what it was
     if content is None:
         return ""
-    if not isinstance(content, LIST) or isinstance(content, str):
-        return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, default=str)
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, LIST):
+        return json.dumps(content, ensure_ascii=False, default=str)
     return [_block(part) for part in content]
 
 
@@ -93,9 +95,9 @@ def _refusal(raw: Raw) -> list[Raw]:
 
 def _calls(raw: Raw) -> list[Raw]:
     calls = raw.get("tool_calls")
-    made = [_call(call) for call in calls if isinstance(call, OBJECT)] if isinstance(calls, Sequence) else []
+    made = [_call(call) for call in calls if isinstance(call, OBJECT)] if isinstance(calls, LIST) else []
     old = raw.get("function_call")
-    if isinstance(old, OBJECT):
+    if old is not None and isinstance(old, OBJECT):
         text = FUNCTION_CALL.format(name=text_of(old, "name") or "?", arguments=old.get("arguments"))
         made.append({"type": "text", "text": text})
     return made

@@ -67,8 +67,14 @@ class Reader(Protocol):
         ...
 
 
+_EMPTY = blake2b(digest_size=16)
+"""To copy it takes half of the time of making one."""
+
+
 def derived_uuid(source: str, ordinal: int, body: bytes) -> MessageUuid:
     """A uuid for a record that has none: the same for the same source, place and bytes."""
-    named = b"%s\0%d\0%s" % (source.encode("utf-8", "surrogatepass"), ordinal, body)
-    text = blake2b(named, digest_size=16).hexdigest()
+    digest = _EMPTY.copy()
+    digest.update(f"{source}\0{ordinal}\0".encode("utf-8", "surrogatepass"))
+    digest.update(body)
+    text = digest.hexdigest()
     return MessageUuid(f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}")

@@ -79,7 +79,7 @@ class ResponsesReader(TranslatedReader):
         if kind == "local_shell_call_output" and not text_of(raw, "call_id"):
             # This one item is paired by its id.
             item = {**raw, "call_id": own}
-        message = message_of(item) or _own_call(raw, kind)
+        message = None if kind in SILENT else message_of(item) or _own_call(raw, kind)
         unknown = () if message is not None or kind in SILENT else (kind or "(none)",)
         yield Entry(kind, raw, message, own, body=body, unknown=unknown)
 
