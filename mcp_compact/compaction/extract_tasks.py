@@ -20,6 +20,7 @@ OPEN_SHOWN = 30
 _TEXT_KEYS = ("content", "step", "subject", "title", "description", "text", "task")
 _MAKING, _CHANGING = ("taskcreate", "create_task"), ("taskupdate", "update_task")
 """Parts of the names of tools that make a task, or change one."""
+_NO_LISTS = frozenset((str, int, bool, float, type(None)))
 _NUMBER = re.compile(r"[Tt]ask #?(\d{1,6})\b")
 _LINE = re.compile(r"(?:#(\d{1,6}) )?\[([a-z_ ]{2,20})\] (\S.*)")
 
@@ -69,8 +70,13 @@ def is_task(text: str) -> bool:
 def is_full_list(call: ToolUseBlock) -> bool:
     """Does the call give all tasks, so that those before are void?"""
     given = call.input
-    # Nearly no input holds a list.
-    return isinstance(given, OBJECT) and any(_listed(value) for value in given.values() if type(value) is not str)
+    if not isinstance(given, OBJECT):
+        return False
+    # Nearly no input holds a list, and this is asked of every call.
+    for value in given.values():  # noqa: SIM110 - see above
+        if type(value) not in _NO_LISTS and _listed(value):
+            return True
+    return False
 
 
 def tells_tasks(call: ToolUseBlock) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from mcp_compact.compaction.attachments import FILE, PLAN, SKILL, TODOS, Item, nameable, tools_in
 from mcp_compact.compaction.extract_tasks import Task, is_full_list, noted_tasks, task_lines, tasks, tells_tasks
-from mcp_compact.messages.blocks import CLEARED_RESULT, OBJECT, OtherBlock, ToolResultBlock, ToolUseBlock
+from mcp_compact.messages.blocks import CLEARED_RESULT, OBJECT, OtherBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from mcp_compact.messages.ids import ToolUseId
 from mcp_compact.messages.memory_document import TASK, MemoryDocument, Section
 from mcp_compact.messages.message import Record
@@ -54,7 +54,7 @@ def found(records: Sequence[Record], carried: Sequence[Item] = ()) -> Findings:
     work.leave_open_changes_out()
     return Findings(
         plan=work.plan,
-        todos=_todos(records, next((item for item in carried if item.kind == TODOS), None)),
+        todos=_todos(records, work.about_tasks, next((item for item in carried if item.kind == TODOS), None)),
         tools=tuple(sorted(work.tools)),
         skills=tuple(work.skills.values()),
         files=tuple(work.files.values()),
@@ -98,6 +98,8 @@ class _Finder:
     tools: set[str] = field(default_factory=set)
     skills: dict[str, Item] = field(default_factory=dict)
     skill_seqs: set[int] = field(default_factory=set)
+    about_tasks: tuple[ToolUseBlock, Record] | None = None
+    """The newest call that makes or changes tasks."""
     files: dict[str, Item] = field(default_factory=dict)
     _lines: dict[str, Lines | None] = field(default_factory=dict)
     _calls: dict[ToolUseId, tuple[ToolUseBlock, Record]] = field(default_factory=dict)
@@ -123,18 +125,13 @@ class _Finder:
         plan = record.raw.get("planContent")
         if isinstance(plan, str) and plan.strip():
             self.plan = Item(PLAN, "", plan.strip(), record.seq, record.uuid)
-        if record.type == "user":
+        calls, results, has_text = _parts(record)
+        if has_text and record.type == "user":
             self._look_for_skill(record)
-        results: list[ToolResultBlock] = []
-        for block in record.blocks:
-            if isinstance(block, ToolUseBlock):
-                if not block.server:
-                    self._look_at_call(block, record)
-            elif isinstance(block, ToolResultBlock):
-                results.append(block)
+        for call in calls:
+            self._look_at_call(call, record)
         if results:
             self.tools.update(tool_references(record))
-        # A call may stand behind its result in a record that was put together by somebody.
         for result in results:
             made = None if result.server else self._calls.pop(result.tool_use_id, None)
             if made is not None and not result.is_error:
@@ -161,6 +158,8 @@ class _Finder:
 
     def _look_at_call(self, call: ToolUseBlock, record: Record) -> None:
         self._calls[call.id] = (call, record)
+        if tells_tasks(call):
+            self.about_tasks = (call, record)
         given, tool = call.input, call.name.lower()
         if not isinstance(given, OBJECT):
             return
@@ -213,6 +212,22 @@ class _Finder:
             self.files[path] = Item(FILE, path, text, caller.seq, caller.uuid)
 
 
+def _parts(record: Record) -> tuple[list[ToolUseBlock], list[ToolResultBlock], bool]:
+    """Calls that are answered later, all results, and is there a text: in one walk, for hundreds are looked at."""
+    calls: list[ToolUseBlock] = []
+    results: list[ToolResultBlock] = []
+    has_text = False
+    for block in record.blocks:
+        if isinstance(block, ToolResultBlock):
+            results.append(block)
+        elif isinstance(block, ToolUseBlock):
+            if not block.server:
+                calls.append(block)
+        elif isinstance(block, TextBlock):
+            has_text = True
+    return calls, results, has_text
+
+
 def _changes(tool: str) -> bool:
     return tool not in READERS and any(part in tool for part in CHANGING)
 
@@ -228,16 +243,16 @@ def _without_reminder(text: str) -> str:
     return own[:at].rstrip() if at >= 0 else own
 
 
-def _todos(records: Sequence[Record], carried: Item | None) -> Item | None:
+def _todos(records: Sequence[Record], about: tuple[ToolUseBlock, Record] | None, carried: Item | None) -> Item | None:
     """The to-do list as it stands, one task a line; None where nothing is open."""
-    calls = [(record, call) for record in records for call in record.calls if tells_tasks(call)]
-    if calls:
-        newest, call = calls[-1]
+    if about is not None:
+        call, newest = about
         base = MemoryDocument(sections=(Section(TASK, carried.text),)) if carried else None
         # Where the newest call changes one task of a list, the list itself stands nowhere.
         seq = newest.seq if is_full_list(call) else 0
         return _open_list(tasks(records, base), seq)
-    noted = next((own for record in reversed(records) if (own := noted_tasks(record.raw.get("todos")))), None)
+    listed = (value for record in reversed(records) if (value := record.raw.get("todos")))
+    noted = next((own for value in listed if (own := noted_tasks(value))), None)
     return _open_list(noted, 0) if noted else carried
 
 

@@ -116,7 +116,11 @@ class Batch:
         """Does it come from a transcript? Imported records carry no content hash."""
         if self.position is not None:
             return True
-        return bool(self.records) and not any(item.content_hash for item in self.records)
+        # A plain loop: this is asked at each append.
+        for item in self.records:
+            if item.content_hash:
+                return False
+        return bool(self.records)
 
 
 @value

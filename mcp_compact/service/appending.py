@@ -28,6 +28,7 @@ MAX_MESSAGES = 100_000
 FEW_MESSAGES = 2
 SHORT_CHARS = 4_000
 """A millisecond's work, and about what two changes of thread cost where many agents call."""
+NOTHING_STATED, OF_A_LOOP = SessionFacts(), SessionFacts(owner="loop")
 LISTED = 20
 """So many messages of a kind are warned of."""
 T = TypeVar("T")
@@ -70,7 +71,7 @@ async def _taken(
     row = await deps.store.session(key) if len(items) > 1 or form == GEMINI else None
     may_repeat = len(items) > 1 and row is not None
     if stated.owner is None and not may_repeat:
-        stated = replace(stated, owner="loop")
+        stated = OF_A_LOOP if stated == NOTHING_STATED else replace(stated, owner="loop")
     run = _at_once if _is_small(items, deps) else to_thread.run_sync
     read = await run(partial(read_items, items, form, deps.clock.new_uuid))
     known = await repeated(deps, key, items, form, read.records) if may_repeat else 0

@@ -161,7 +161,8 @@ def failing_clearly() -> Iterator[None]:
 @contextmanager
 def writing(conn: sqlite3.Connection) -> Iterator[None]:
     """One write transaction: committed at the end, else rolled back, whatever happened."""
-    with failing_clearly():
+    # As `failing_clearly`, which would be a second frame around each append.
+    try:
         begin_writing(conn)
         try:
             yield
@@ -173,6 +174,11 @@ def writing(conn: sqlite3.Connection) -> Iterator[None]:
         except BaseException:
             _roll_back(conn)
             raise
+    except sqlite3.Error as error:
+        failure = failures.of_sqlite(error)
+        if failure is None:
+            raise
+        raise failure from error
     if isinstance(conn, ArchiveConnection) and conn.journal_mode == "wal":
         _check_point_if_due(conn)
 

@@ -89,7 +89,6 @@ def position(conn: sqlite3.Connection, namespace: str, source: str) -> SourcePos
 
 def row_of(conn: sqlite3.Connection, found: Session) -> SessionRow:
     """The counters that a session's row holds."""
-    totals = found.totals
     return SessionRow(
         key=SessionKey(found.namespace, found.session_id),
         title=found.title,
@@ -105,7 +104,7 @@ def row_of(conn: sqlite3.Connection, found: Session) -> SessionRow:
         message_count=found.message_count,
         marker_seq=found.marker_seq,
         live_count=found.live_count,
-        live_weight=totals.weight,
+        live_weight=found.live_weight,
         live_hash=found.live_hash.hex(),
         overhead_tokens=found.overhead_tokens,
         overhead_source=found.overhead_source,

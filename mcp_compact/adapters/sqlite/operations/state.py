@@ -98,10 +98,15 @@ class Session:
     """The columns as the table holds them; empty where nobody knows. No column."""
 
     @property
+    def live_weight(self) -> Weight:
+        """What the live context weighs."""
+        return Weight(self.live_units, self.live_answers, self.live_media, self.live_messages)
+
+    @property
     def totals(self) -> Totals:
         """The live totals that the row holds."""
         return Totals(
-            Weight(self.live_units, self.live_answers, self.live_media, self.live_messages),
+            self.live_weight,
             self.live_count,
             self.live_estimated,
             int.from_bytes(self.live_hash, "big"),
