@@ -89,7 +89,7 @@ def _is_small(items: Sequence[Mapping[str, Any]], deps: Deps) -> bool:
     if len(items) > FEW_MESSAGES or deps.tokenizer.state != "ready":
         return False
     inner = [item.get("message") or item for item in items]
-    contents = [message.get("content") if isinstance(message, Mapping) else None for message in inner]
+    contents = [message.get("content") if isinstance(message, OBJECT) else None for message in inner]
     return all(isinstance(content, str) and len(content) <= SHORT_CHARS for content in contents)
 
 
@@ -105,14 +105,14 @@ def checked(messages: Sequence[Any] | str) -> list[Mapping[str, Any]]:
             value = json.loads(value)
         except (ValueError, RecursionError):
             raise CallerError("bad_messages", "messages is no list and no JSON.", _EXAMPLE) from None
-    value = [value] if isinstance(value, Mapping) else value
+    value = [value] if not isinstance(value, list) and isinstance(value, Mapping) else value
     if not isinstance(value, list | tuple):
         raise CallerError("bad_messages", "messages is no list.", _EXAMPLE)
     if len(value) > MAX_MESSAGES:
         raise CallerError(
             "too_many", f"More than {MAX_MESSAGES} messages at once.", "Use import_transcript with a path."
         )
-    items = [item if isinstance(item, Mapping) else _plain(item) for item in value]
+    items = [item if isinstance(item, OBJECT) else _plain(item) for item in value]
     for at, item in enumerate(items, 1):
         _check(item, at)
     return items

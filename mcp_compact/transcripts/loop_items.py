@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from mcp_compact.errors import CallerError
+from mcp_compact.messages.blocks import OBJECT
 from mcp_compact.messages.codec import canonical, clean, parse_time
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.message import Record
@@ -100,7 +101,8 @@ def is_chat_list(items: Iterable[Item]) -> bool:
 
 def sign_of(item: Item) -> str:
     """What an item is for sure; `plain` where several APIs have such a one."""
-    if isinstance(item.get("message"), Mapping):
+    message = item.get("message")
+    if message is not None and isinstance(message, OBJECT):
         return RECORD
     if isinstance(item.get("parts"), list) and "content" not in item and "info" not in item:
         return GEMINI
@@ -126,7 +128,7 @@ def _sign_of_parts(content: object) -> str:
 def says_anything(item: Item) -> bool:
     """Does it hold what can be sent, as far as its form tells?"""
     inner = item.get("message", item)
-    if not isinstance(inner, Mapping) or item.get("type") not in (None, "user", "assistant", "message"):
+    if not isinstance(inner, OBJECT) or item.get("type") not in (None, "user", "assistant", "message"):
         return True
     return any(inner.get(key) for key in ("content", "tool_calls", "refusal", "parts"))
 

@@ -26,7 +26,7 @@ from mcp_compact.adapters.sqlite.operations.state import Session, Totals
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.codec import well_formed
 from mcp_compact.messages.ids import MessageUuid
-from mcp_compact.messages.live import state_hash
+from mcp_compact.messages.live import HASH_MODULUS, state_hash
 from mcp_compact.messages.weights import Weight
 from mcp_compact.ports.store import Appended, Batch, SessionFacts, SessionKey, SourcePosition
 
@@ -157,7 +157,7 @@ def _store(conn: sqlite3.Connection, session: Session, placing: Placing) -> None
     session.head_seq, session.head_uuid = placed[-1].seq, placed[-1].uuid
     if placing.extra or (not is_next and change != Switch()):
         _settle(conn, session, placing, change, placed[0].seq)
-    session.totals += _shares(placed)
+    _add_shares(session, placed)
 
 
 def _settle(conn: sqlite3.Connection, session: Session, placing: Placing, change: Switch, first_new: int) -> None:
@@ -199,6 +199,25 @@ def _shares_since(conn: sqlite3.Connection, session: Session, crossed: Sequence[
 
 def _shares(placed: Sequence[Placed]) -> Totals:
     """What new records add to the live totals."""
+    units, answers, media, messages, count, estimated, shares = _sums(placed)
+    return Totals(Weight(units, answers, media, messages), count, estimated, shares)
+
+
+def _add_shares(session: Session, placed: Sequence[Placed]) -> None:
+    """The same, added to the row itself: for one message, values of totals would cost more than the sums."""
+    units, answers, media, messages, count, estimated, shares = _sums(placed)
+    session.live_units += units
+    session.live_answers += answers
+    session.live_media += media
+    session.live_messages += messages
+    session.live_count += count
+    session.live_estimated += estimated
+    live_hash = (int.from_bytes(session.live_hash, "big") + shares) % HASH_MODULUS
+    session.live_hash = live_hash.to_bytes(state.HASH_BYTES, "big")
+
+
+def _sums(placed: Sequence[Placed]) -> tuple[int, int, int, int, int, int, int]:
+    """Units, answers, media, messages, records, those that are estimated, and the sum of their state hashes."""
     units = answers = media = messages = count = estimated = shares = 0
     for item in placed:
         if item.active and item.kind == MESSAGE:
@@ -210,7 +229,7 @@ def _shares(placed: Sequence[Placed]) -> Totals:
             count += 1
             estimated += exact is None
             shares += state_hash(item.seq, item.body_hash)
-    return Totals(Weight(units, answers, media, messages), count, estimated, shares)
+    return units, answers, media, messages, count, estimated, shares
 
 
 def _store_conflicts(conn: sqlite3.Connection, session: Session, conflicts: Sequence[Placed], now_ms: int) -> None:
