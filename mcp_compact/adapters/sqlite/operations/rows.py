@@ -86,7 +86,9 @@ def record_of_row(row: tuple[Any, ...]) -> Record:
 
 def checked_record(row: tuple[Any, ...]) -> Record:
     """The same, for who needs what the record says. Raises DamagedBodyError."""
-    if not is_sound(row):
+    # Of nearly every row this is all that there is to ask.
+    is_plain = row[3] is None and type(row[2]) is bytes and body_hash(row[2]) == row[-2]
+    if not is_plain and not is_sound(row):
         raise DamagedBodyError(row[-1], row[9], row[0])
     return _record(row)
 
