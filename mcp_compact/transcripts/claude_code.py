@@ -103,9 +103,13 @@ class ClaudeCodeReader:
     def read(self, lines: Iterable[Line]) -> Iterator[Parsed]:
         """The records of these lines; what cannot be read is reported."""
         for line in lines:
-            raw = whole_object(line.data)
+            data = line.data
+            if (sound := whole_object.quickly(data)) is not None:
+                yield from self._feed(sound, data, line.number)
+                continue
+            raw = whole_object(data)
             if raw is not None:
-                yield from self.feed(raw, line.data, line.number)
+                yield from self.feed(raw, data, line.number)
                 continue
             parsed = parse_line(line)
             for problem in parsed.problems:
@@ -117,9 +121,12 @@ class ClaudeCodeReader:
 
     def feed(self, raw: Mapping[str, Any], body: bytes, line: int) -> tuple[Parsed, ...]:
         """The record of one object (its own bytes in `body`), and the sub-agent's record that it carries."""
-        if b"\\u" in body and _SURROGATE.search(body):
+        if b"\\" in body and _SURROGATE.search(body):
             # The bytes keep an escaped half of a pair; no value that is used further may hold it.
             raw = clean(raw)
+        return self._feed(raw, body, line)
+
+    def _feed(self, raw: Mapping[str, Any], body: bytes, line: int) -> tuple[Parsed, ...]:
         self._ordinal += 1
         uuid = uuid_of(raw.get("uuid")) or derived_uuid(self._source, self._ordinal, body)
         agent_id = None
@@ -146,7 +153,8 @@ class ClaudeCodeReader:
     def _record(
         self, raw: Mapping[str, Any], body: bytes, uuid: MessageUuid, agent_id: str | None, line: int
     ) -> Parsed:
-        type_, subtype, message, is_meta, is_summary = kind_of(raw)
+        kind = kind_of(raw)
+        type_, subtype, is_summary = kind.type, kind.subtype, kind.is_summary
         is_boundary = subtype == BOUNDARY and type_ == "system"
         parent, is_root = parent_of(raw, is_boundary=is_boundary)
         record = Record(
@@ -154,13 +162,13 @@ class ClaudeCodeReader:
             type_,
             body,
             raw,
-            message,
+            kind.message,
             self._linked(parent) if agent_id is None and self._kept else parent,
             is_root,
             parse_time(raw.get("timestamp")),
             0,
             subtype,
-            is_meta,
+            kind.is_meta,
             is_summary,
             agent_id,
         )

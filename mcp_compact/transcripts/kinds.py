@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from mcp_compact.messages.codec import decode_message
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.message import MESSAGE_TYPES, Message
+from mcp_compact.messages.values import value
 from mcp_compact.transcripts.fields import text_of, uuid_of
 from mcp_compact.transcripts.openai_chat_messages import decode_chat, is_chat
 
@@ -38,7 +39,8 @@ KNOWN_TYPES = frozenset(
 _ROLES = (*MESSAGE_TYPES, "system")
 
 
-class Kind(NamedTuple):
+@value
+class Kind:
     """What a record needs beside its place in the file."""
 
     type: str

@@ -11,8 +11,9 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
+from mcp_compact.messages.values import value
 from mcp_compact.transcripts.quick_json import STRICT, ObjectDecoder
 
 Json: TypeAlias = dict[str, Any]
@@ -27,7 +28,8 @@ ENVELOPE_KEYS = ("parentUuid", "sessionId", "isSidechain")
 RECORD_KEYS = ("uuid", "message", "timestamp", "payload", "data")
 
 
-class Line(NamedTuple):
+@value
+class Line:
     """One line that is not blank. `start` and `end` are byte offsets in the file, `end` behind its LF.
 
     `data` has neither line end nor byte order mark. To read on later, start at `end`
