@@ -40,7 +40,7 @@ STATE_SHARE = 0.025
 STATE_PASSAGES = 2
 TASK_SHARE = 0.05
 """Of the budget, for open tasks."""
-SAFETY = 0.005
+SAFETY = 0.002
 """Share left over: texts counted one by one may cost a little less than the whole that they make up."""
 PASSES = 3
 """Choosing is repeated with what was left over, so that the budget is used up."""
