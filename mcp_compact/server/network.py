@@ -31,6 +31,7 @@ from mcp_compact.server.app import CompactServer, build_server
 from mcp_compact.server.backend import Place, settle
 from mcp_compact.server.connections import GracefulServer, patient
 from mcp_compact.server.guards import NOT_CHECKED, WILDCARDS, HostGuard, RateGuard, WholeBodies, security
+from mcp_compact.server.housekeeping import Housekeeping
 from mcp_compact.server.metrics_route import Sessions, metrics_answer
 from mcp_compact.server.state_key import state_key
 from mcp_compact.server.tenants import LOOPBACK, Access, Quotas, Rates, Verifier, current_tenant, signed_tokens
@@ -236,7 +237,7 @@ def _access(settings: Settings, own_url: str, opened: _Opened) -> Access:
 
 
 async def _get_ready(server: CompactServer, service: Service) -> None:
-    """Load what the first call would wait for."""
+    """Load what the first call would wait for; from then on look what can be given back."""
     try:
         await server.load_tools()
         await to_thread.run_sync(service.deps.tokenizer.warm)
@@ -244,6 +245,7 @@ async def _get_ready(server: CompactServer, service: Service) -> None:
         # The call that needs it meets the same fault and answers for it.
         logger.exception("tools or tokenizer could not be loaded ahead of their use")
     settle()
+    await Housekeeping(service.deps).run()
 
 
 async def _watch_tokens(tenants: Tenants, told: Callable[[], None]) -> None:
@@ -275,8 +277,8 @@ def _open_once(
         ):
             opened.tenants.append(tenants)
             opened.services.append(service)
-            tasks.start_soon(_get_ready, server, service)
             async with inner(own), anyio.create_task_group() as watching:
+                watching.start_soon(_get_ready, server, service)
                 if on_first_token is not None:
                     watching.start_soon(_watch_tokens, tenants, on_first_token)
                 yield

@@ -36,7 +36,7 @@ class PageCache:
 
     def find(self, name: Hashable, now_ms: int) -> Whole | None:
         """The whole of that name; what nobody asked for in the meantime is dropped."""
-        self._drop(now_ms)
+        self.drop_old(now_ms)
         found = self.kept.pop(name, None)
         if found is None:
             return None
@@ -52,7 +52,8 @@ class PageCache:
         while sum(item.size_bytes for item, _ in self.kept.values()) > MOST_BYTES:
             self.kept.popitem(last=False)
 
-    def _drop(self, now_ms: int) -> None:
+    def drop_old(self, now_ms: int) -> None:
+        """Drop what nobody asked for in the meantime."""
         # A clock that was set back keeps nothing for ever, either.
         old = [name for name, (_, used_ms) in self.kept.items() if abs(now_ms - used_ms) > KEPT_MS]
         for name in old:

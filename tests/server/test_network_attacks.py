@@ -6,6 +6,7 @@ import json
 import re
 import resource
 import socket
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.server.web import Web, web
 LIMIT_S = 2
 PATIENCE_S = 60
 """A guard against hanging: far beyond the server's limit."""
+LEFT_KB = 45_000
 HEAD = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
 
 
@@ -166,10 +168,53 @@ def test_vanishing_connections_leave_nothing_behind(server: Web) -> None:
     assert memory_kb(server) < before_kb + 80_000
 
 
+def test_memory_returns_to_where_it_was_after_large_requests(tmp_path: Path) -> None:
+    """Within 45 MB of what the server held once everything was loaded, after a while of quiet.
+
+    What is left is room between objects that are in use.
+    """
+    env = {"MCP_COMPACT_HTTP_CALLS_PER_MINUTE": "1000000"}
+    with web(tmp_path, "--transport", "http", "--profile", "full", env=env) as own:
+        for _ in range(20):
+            assert_answers(own)
+        for name, more in (("extract_session_memory", {}), ("search_messages", {"query": "there"})):
+            assert own.call(name, {"session_id": "mine", **more}).status == 200
+        before_kb = settled_kb(own)
+        deep, wide = b'{"a":' * 100_000 + b"1" + b"}" * 100_000, b"[" + b" " * (15 << 20) + b"]"
+        for version in ("2026-07-28", "2025-11-25"):
+            for body in (deep, wide, b"[" * 1_000_000 + b"]" * 1_000_000):
+                assert 400 <= own.post(body, {"mcp-protocol-version": version}).status < 500
+        for text in ("{" * 900_000, '{"a":' * 100_000, "\n" * 400_000):
+            assert b'"isError":true' in own.call("import_transcript", {"content": text}).body
+        message = {"role": "user", "content": "word " * 600_000}
+        stored = own.call("append_messages", {"messages": [message], "session_id": "large"})
+        assert b'"isError":true' not in stored.body
+        assert memory_kb(own) > before_kb
+        for _ in range(2 * PATIENCE_S):
+            if memory_kb(own) <= before_kb + LEFT_KB:
+                break
+            with suppress(subprocess.TimeoutExpired):
+                own.process.wait(1)
+        assert memory_kb(own) <= before_kb + LEFT_KB
+        assert_answers(own)
+
+
 def memory_kb(server: Web) -> int:
     found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{server.process.pid}/status").read_text())
     assert found
     return int(found[1])
+
+
+def settled_kb(server: Web) -> int:
+    """Its size once it stays the same from one second to the next."""
+    sizes = [memory_kb(server)]
+    for _ in range(PATIENCE_S):
+        with suppress(subprocess.TimeoutExpired):
+            server.process.wait(1)
+        sizes.append(memory_kb(server))
+        if sizes[-1] == sizes[-2]:
+            break
+    return sizes[-1]
 
 
 def open_files(server: Web) -> int:
