@@ -6,8 +6,8 @@ replaced with a summary. Thinking stays in the archive unless its provider signe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import takewhile
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, takewhile
 from typing import Any
 
 from mcp_compact.messages.message import Message
@@ -34,6 +34,9 @@ KNOWN = frozenset(
 )  # fmt: skip
 PARTS = frozenset(("text", "image", "thinking", "toolCall"))
 SENT = ("input", "cacheRead", "cacheWrite")
+IN_MIND = 2000
+"""So many entries at most are kept in mind, and half of them when there are more: a compaction keeps the newest ones.
+Of one that keeps more than these the archive tells what lies between."""
 
 
 class PiReader(TranslatedReader):
@@ -44,7 +47,7 @@ class PiReader(TranslatedReader):
         self._count: int = own.get("count", 0)
         """Entries behind the header: what has no id of its own is named by its place."""
         self._parents: dict[str, str | None] = {}
-        """The entry before each one since the first that the last compaction kept, in the file's order."""
+        """The entry before each one since the first that the last compaction kept, in the file's order: the newest."""
         self._messages: set[str] = set()
         self._last: str | None = own.get("before")
         self._before = self._last
@@ -84,6 +87,8 @@ class PiReader(TranslatedReader):
             self._told.append((uuid, "" if parent == before else parent, 0))
         self._parents[uuid] = parent
         self._last = uuid
+        if len(self._parents) > IN_MIND:
+            self._forget(list(islice(self._parents, IN_MIND // 2)))
 
     def _note_message(self, uuid: str) -> None:
         """The entry that was kept in mind last is a message."""
@@ -156,7 +161,8 @@ class PiReader(TranslatedReader):
             parent=uuid, at=at, is_summary=True,
         )  # fmt: skip
         if first in self._parents:
-            self._forget(first)
+            # Later compactions keep what comes later.
+            self._forget(list(takewhile(lambda each: each != first, self._parents)))
 
     def _first_kept(self, raw: Mapping[str, Any]) -> str | None:
         first, place = uuid_of(raw.get("firstKeptEntryId")), count_of(raw, "firstKeptEntryIndex")
@@ -174,9 +180,8 @@ class PiReader(TranslatedReader):
             at = self._parents[at]
         return []
 
-    def _forget(self, first: str | None) -> None:
-        """Later compactions keep what comes later."""
-        gone = list(takewhile(lambda uuid: uuid != first, self._parents))
+    def _forget(self, gone: Sequence[str]) -> None:
+        """Keep these oldest entries in mind no longer."""
         for uuid in gone:
             self._before = uuid
             self._messages.discard(uuid)

@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import pytest
+
 from mcp_compact.library import compact_transcript
 from mcp_compact.messages.blocks import ThinkingBlock
 from mcp_compact.messages.words import users_words
+from mcp_compact.transcripts import pi
+from mcp_compact.transcripts.lines import Line, read_lines
+from mcp_compact.transcripts.registry import reader_for
 from tests.transcripts.foreign import AT, jsonl, read, records, spoken
 
 HEAD = {"type": "session", "version": 3, "id": "s", "timestamp": AT, "cwd": "/app"}
@@ -49,6 +54,21 @@ def test_a_compaction_keeps_from_the_first_kept_entry_on():
     assert shown(*lines) == ["S", "kept", "new"]
     boundary = next(r for r in records("pi", jsonl(lines)) if r.subtype == "compact_boundary")
     assert boundary.raw["compactMetadata"]["preTokens"] == 175_004
+
+
+def test_a_compaction_may_keep_more_entries_than_are_kept_in_mind(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(pi, "IN_MIND", 8)
+    entries = [said(f"e{at}", f"e{at - 1}" if at else None, f"word {at}") for at in range(30)]
+    entries[20] = entry("e20", "e19", "model_change", modelId="m")
+    kept = entry("k", "e29", "compaction", summary="S", firstKeptEntryId="e5", tokensBefore=5)
+
+    assert shown(HEAD, *entries, kept, said("d", "k", "new")) == [
+        "S", *(f"word {at}" for at in range(5, 30) if at != 20), "new",
+    ]  # fmt: skip
+    reader = reader_for("pi", "source")
+    assert reader.goes_on(Line(1, 0, 0, jsonl([HEAD]).strip()))
+    assert list(reader.read(read_lines([jsonl([HEAD, *entries])])))
+    assert [uuid for uuid, _, _ in reader.state()["own"]["entries"]] == [f"e{at}" for at in range(24, 30)]
 
 
 def test_older_files_have_no_ids_and_count_places():
