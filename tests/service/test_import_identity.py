@@ -31,7 +31,7 @@ async def test_a_rollout_is_the_same_under_another_name_and_with_its_session_nam
 
 
 TALK = [Turn("Look.", (("I look.", (Call("read", {"path": "a.py"}, "x = 1"),)), ("Done.", ())))]
-WITHOUT_ID = frozenset(("openhands", "responses", "gemini", "langchain", "api-log", "swe-agent"))
+WITHOUT_ID = frozenset(("openhands", "responses", "gemini", "langchain", "api-log", "swe-agent", "anthropic", "openai"))
 """Files of these formats do not tell whose they are: under another name they are another session's."""
 
 
