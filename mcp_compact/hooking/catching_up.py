@@ -18,7 +18,7 @@ from mcp_compact.config import Settings
 from mcp_compact.errors import CallerError
 from mcp_compact.hooking.given import Given
 from mcp_compact.hooking.noting import NAMESPACE
-from mcp_compact.ports.store import SessionKey
+from mcp_compact.ports.store import Batch, SessionFacts, SessionKey
 from mcp_compact.service import import_batches
 from mcp_compact.service.import_batches import Head, ImportWork, ReadBatch
 from mcp_compact.service.keys import session_key
@@ -43,7 +43,11 @@ def catch_up(conn: sqlite3.Connection, given: Given, settings: Settings, now_ms:
         _import_document(conn, given, given.document, key, now_ms)
     elif path and Path(path).stat().st_size:
         _import(conn, given, Path(path), key, settings, now_ms)
-    return key if operations.session(conn, key) is not None else None
+    row = operations.session(conn, key)
+    if row is not None and not row.cwd and os.path.isabs(given.cwd):
+        # A server that follows was faster with everything, and the transcript does not tell its folder.
+        operations.append(conn, key, Batch((), SessionFacts(cwd=given.cwd), create=False), now_ms)
+    return key if row is not None else None
 
 
 def _import(

@@ -40,6 +40,8 @@ class Follower:
     _lock: anyio.Lock = field(default_factory=anyio.Lock)
     _seen: tuple[str, int, int] = ("", 0, 0)
     """File, size and time of its last change, as they were read last."""
+    _placed: str = ""
+    """The session whose folder was noted last."""
     _is_noted: bool = False
     _told: type[Exception] | None = None
     """The kind of defect that was logged last."""
@@ -87,6 +89,9 @@ class Follower:
     async def _take(self, service: Service, bound: Bound, now: tuple[str, int, int]) -> None:
         try:
             await service.import_file(Path(now[0]), session_id=bound.session_id)
+            if bound.cwd and self._placed != bound.session_id:
+                await service.note_folder(bound.session_id, bound.cwd)
+                self._placed = bound.session_id
         except CallerError as error:
             # Nothing that can be read yet; it is looked at again when it has grown.
             logger.debug("the transcript was not read: %s", error)

@@ -10,7 +10,7 @@ from typing import Any
 from mcp_compact.compaction.micro import MicroRequest
 from mcp_compact.compaction.snip import SnipRequest
 from mcp_compact.ports.bindings import Bound
-from mcp_compact.ports.store import SessionFacts
+from mcp_compact.ports.store import Batch, SessionFacts
 from mcp_compact.service import (
     appending,
     auditing,
@@ -87,6 +87,14 @@ class Service:
         return await importing.import_file(
             self.deps, self.namespace, path, format_name=format_name, session_id=session_id, progress=progress
         )
+
+    async def note_folder(self, session_id: str, cwd: str) -> None:
+        """Say where a session is at work, unless that is known: not every transcript tells its folder.
+
+        Raises CallerError `no_such_session`.
+        """
+        facts = Batch((), SessionFacts(cwd=cwd), create=False)
+        await self.deps.store.append(session_key(self.namespace, session_id), facts, self.deps.clock.now_ms())
 
     async def import_content(
         self, content: str, *, format_name: str = "", session_id: str = "", progress: Progress | None = None

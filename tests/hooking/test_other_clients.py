@@ -168,6 +168,16 @@ def test_gemini_cli_is_given_it_with_the_prompt_after_a_compaction_once(client: 
     assert client.notes() == []
 
 
+def test_the_folder_is_noted_also_where_somebody_else_was_faster_with_everything(client: ClientFolder):
+    at = {"transcript_path": str(chat(client))}
+    ask(client, "gemini-cli", "AfterAgent", **at, cwd="")
+    assert client.rows("SELECT cwd, message_count FROM session") == [("", 2)]
+    ask(client, "gemini-cli", "SessionEnd", **at)
+    assert client.rows("SELECT cwd, message_count FROM session") == [(str(client.project), 2)]
+    ask(client, "gemini-cli", "SessionEnd", **at, cwd="/elsewhere")
+    assert client.rows("SELECT cwd FROM session") == [(str(client.project),)]
+
+
 @pytest.mark.parametrize("torn", [b'{"$set": {"messages": [{"type": "user", "content": "<state_snapshot>a', b""])
 def test_a_line_that_is_still_being_written_is_looked_at_again(tmp_path: Path, torn: bytes):
     conn = operations.connect(tmp_path / "a.db")

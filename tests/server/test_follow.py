@@ -46,6 +46,24 @@ def bind(conn: ArchiveConnection, path: Path, cwd: Path, client: str = ME) -> No
     hook_rows.bind(conn, client, ("local", path.stem), (str(path), str(cwd)), 1)
 
 
+async def test_a_session_whose_transcript_tells_no_folder_stands_in_that_of_its_client(
+    settings: Settings, project: Path, folder: Path, conn: ArchiveConnection
+):
+    records = transcript("at-work", str(project), 2)
+    for item in records:
+        item.pop("cwd")
+    path = folder / "at-work.jsonl"
+    path.write_text(jsonl(records))
+    bind(conn, path, project)
+    async with open_service(settings) as service:
+
+        async def opened() -> Service:
+            return service
+
+        await Follower(opened, ME, str(settings.db)).look()
+        assert [line.session_id for line in await service.sessions(cwd=str(project))] == ["at-work"]
+
+
 async def test_a_call_without_an_id_means_what_the_client_is_at_and_is_up_to_date(
     settings: Settings, project: Path, folder: Path, conn: ArchiveConnection, era: str
 ):
