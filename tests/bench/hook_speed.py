@@ -3,9 +3,9 @@
     python tests/bench/hook_speed.py [TRANSCRIPTS; default: the larger ones of the test data]
 
 Prints three tables. Hooks as processes: those that only note are to cost at most 6 starts of Python (`python -c pass`,
-with the same options), one that gives what is ready at most 12. Catching up, in this process: at most 1.5 times
-json.loads of every line, raw executemany of the rows that it wrote and one pass of the estimate over the texts that
-are counted; the extractor is told apart. And that it is linear: the same bytes in one go and in ten pieces.
+with the same options), one that gives what is ready at most 12; one that has to pick up a prompt stands beside them,
+without a limit. Catching up, in this process: at most 1.5 times json.loads of every line, raw executemany of the rows
+that it wrote and one pass of the estimate over the texts that are counted; the extractor is told apart. And that it is linear: the same bytes in one go and in ten pieces.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -73,7 +74,6 @@ def processes(folder: Path, transcript: Path) -> None:
     process_cpu(hook, announced, env)
     conn = hook_rows.open_known(str(archive))
     assert conn is not None
-    hook_rows.follow(conn, ancestors.own(), ancestors.own(), time.time_ns() // 1_000_000)
     # A hook that fails is silent, and would be measured as a quick one.
     assert not notes.kept(str(archive)), notes.kept(str(archive))
     [(injection,)] = conn.execute("SELECT injection FROM hook_state").fetchall()
@@ -81,11 +81,21 @@ def processes(folder: Path, transcript: Path) -> None:
     def ready() -> None:
         conn.execute("UPDATE hook_state SET injection = ?", (injection,))
 
+    def followed() -> None:
+        hook_rows.follow(conn, ancestors.own(), ancestors.own(), time.time_ns() // 1_000_000)
+
+    def alone() -> None:
+        conn.execute("DELETE FROM follower")
+        said = {"role": "user", "content": "The parser fails at line 12, look into it."}
+        with path.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps({"type": "user", "uuid": str(uuid.uuid4()), "message": said}) + "\n")
+
     cases: list[tuple[str, bytes, Callable[[], object], int]] = [
         ("SessionStart, resume", given("SessionStart", source="resume"), int, 6),
         ("UserPromptSubmit", given("UserPromptSubmit", prompt="go on"), int, 6),
-        ("Stop, a server follows", given("Stop"), int, 6),
+        ("Stop, a server follows", given("Stop"), followed, 6),
         ("SessionStart, compact", given("SessionStart", source="compact"), ready, 12),
+        ("Stop, no server: a prompt", given("Stop"), alone, 0),
     ]
     base: list[float] = []
     found: dict[str, list[float]] = {name: [] for name, *_ in cases}
@@ -100,7 +110,8 @@ def processes(folder: Path, transcript: Path) -> None:
     print(f"python -c pass: {bare * 1000:.0f} ms CPU")
     for name, _, _, limit in cases:
         own = statistics.median(found[name])
-        print(f"{name:26} {own * 1000:4.0f} ms  {own / bare:4.1f} x python -c pass (at most {limit})")
+        told = f" (at most {limit})" if limit else ", everything loaded"
+        print(f"{name:26} {own * 1000:4.0f} ms  {own / bare:4.1f} x python -c pass{told}")
 
 
 def caught_up(path: Path, folder: Path, settings: Settings, pieces: int = 1) -> tuple[Path, float]:
