@@ -18,7 +18,6 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from mcp_compact.compaction import extract
 from mcp_compact.compaction.extract_lines import Splitter
@@ -28,6 +27,7 @@ from mcp_compact.compaction.extract_score import Evidence, gather, worth
 from mcp_compact.messages.codec import decode_message
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.message import Record
+from tests.bench.recall_adapter import compact as with_library
 
 FAR_CHARS = 40_000
 TIMES = (1, 2, 4, 8, 16)
@@ -44,13 +44,11 @@ def raised(times: float) -> Compactor:
         return found | {name: found[name] * times for name in far}
 
     def compact(messages: Messages, budget_tokens: int, archive: Messages | None = None) -> Messages:
-        from recall_adapter import compact as with_library
-
-        extract.worth = own_worth
+        vars(extract)["worth"] = own_worth
         try:
             return with_library(messages, budget_tokens, archive)
         finally:
-            extract.worth = worth
+            vars(extract)["worth"] = worth
 
     return compact
 
