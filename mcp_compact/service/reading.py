@@ -123,7 +123,7 @@ def _given(
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """The live context as the format's provider takes it, its open calls left open, and what was mended for that."""
     turns, warnings = valid_turns(whole_turns(live, around), close_open_calls=close_open_calls)
-    done = finished(format_name, turns, origin_of(live))
+    done = finished(format_name, turns, origin_of(live), goes_on=True)
     warnings += [f"{change.path}: {change.text}" for change in done.changes]
     more = len(warnings) - LISTED
     return done.messages, [*warnings[:LISTED], f"{more} more repairs"] if more > 0 else warnings

@@ -110,13 +110,16 @@ class Written:
     changes: tuple[Change, ...] = ()
 
 
-def finished(name: str, turns: Sequence[Turn], origin: Origin) -> Written:
-    """Valid turns in an output format, and mended by the rules of its provider. Raises CallerError `unknown_format`."""
+def finished(name: str, turns: Sequence[Turn], origin: Origin, *, goes_on: bool = False) -> Written:
+    """Valid turns in an output format, and mended by the rules of its provider. Raises CallerError `unknown_format`.
+
+    With `goes_on` it is a context that is sent once more was appended: its last message is kept to the letter.
+    """
     out = out_of(name)
     messages = out.encode(turns, origin)
     if not out.provider:
         return Written(messages)
-    done = repaired(out.provider, messages)
+    done = repaired(out.provider, messages, goes_on=goes_on)
     return Written(done.messages, done.changes)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -43,6 +44,8 @@ FIXED_ANSWERS = {
     "computer_call": "computer_call_output", "apply_patch_call": "apply_patch_call_output",
 }  # fmt: skip
 """Calls whose output has a form of its own: both go out as they came, or neither."""
+CHANGED = ""
+"""In the place of an output's kind: it does not go out as it came."""
 ANSWERED = frozenset(("mcp_call", "file_search_call", "code_interpreter_call"))
 """Calls that hold what they gave."""
 ROLES = ("user", "assistant", "system", "developer")
@@ -120,15 +123,23 @@ def _stretches(turns: Sequence[Turn]) -> Iterator[list[Turn]]:
 def _verbatim_calls(turns: Sequence[Turn], known: Mapping[MessageUuid, Record]) -> dict[ToolUseId, str]:
     """The calls that go out as they came, and their kinds."""
     found: dict[ToolUseId, str] = {}
-    changed: set[ToolUseId] = set()
+    answers: dict[ToolUseId, set[str]] = {}
     for turn in turns:
         item = _own(turn, known)
+        kind = str(item.get("type")) if item is not None else CHANGED
         for block in turn.blocks:
-            if isinstance(block, ToolResultBlock) and not block.server and item is None:
-                changed.add(block.tool_use_id)
+            if isinstance(block, ToolResultBlock) and not block.server:
+                answers.setdefault(block.tool_use_id, set()).add(kind)
             elif isinstance(block, ToolUseBlock) and not block.server and item is not None:
-                found[block.id] = str(item.get("type"))
-    return {call: kind for call, kind in found.items() if kind in ANSWERS or call not in changed}
+                found[block.id] = kind
+    return {call: kind for call, kind in found.items() if _may_stay(kind, answers.get(call, set()))}
+
+
+def _may_stay(kind: str, answers: AbstractSet[str]) -> bool:
+    """May a call of this kind go out as it came, with outputs of these kinds?"""
+    if kind in FIXED_ANSWERS:
+        return answers <= {FIXED_ANSWERS[kind]}
+    return kind in ANSWERS or CHANGED not in answers
 
 
 def _own(turn: Turn, known: Mapping[MessageUuid, Record]) -> Json | None:

@@ -14,7 +14,7 @@ from mcp_compact.compaction.micro import MicroMode, MicroRequest
 from mcp_compact.errors import CallerError
 from mcp_compact.service.jobs import CompactCall
 from mcp_compact.service.service import Service
-from mcp_compact.transcripts.validity.providers import findings
+from mcp_compact.transcripts.validity.providers import LAST_ALONE, findings
 from mcp_compact.transcripts.validity.rules import OPEN, refused
 from tests.service.test_own_loops import PROVIDERS, ROUNDS, given_out
 from tests.service.test_summaries import opened
@@ -28,7 +28,9 @@ async def check_all(service: Service) -> None:
         if not page.messages:
             continue
         messages = await given_out(service, name)
-        assert not refused(findings(provider, messages)), (name, messages)
+        # A loop appends before it sends.
+        found = [finding for finding in refused(findings(provider, messages)) if finding.rule not in LAST_ALONE]
+        assert not found, (name, messages)
 
 
 @pytest.mark.parametrize("provider", tuple(LISTS))
@@ -77,6 +79,19 @@ async def test_a_half_answered_call_stays_open_and_its_late_result_finds_it(tmp_
         closed = findings(PROVIDERS[name], await given_out(service, name))
         assert not [finding for finding in closed if finding.severity == OPEN]
         assert not refused(closed)
+
+
+async def test_a_last_answer_is_given_to_the_letter_and_known_again_when_the_whole_list_comes_back(
+    tmp_path: Any,
+) -> None:
+    said = [{"role": "user", "content": "go"}, {"role": "assistant", "content": "gone \u2028 \n"}]
+    async with opened(tmp_path) as service:
+        await service.append_messages(said, "s")
+        out = await given_out(service, "anthropic")
+        assert out[-1]["content"] == said[-1]["content"]
+        stored = await service.append_messages([*out, {"role": "user", "content": "and on"}], "s")
+        assert len(stored.uuids) == 1
+        assert not refused(findings("anthropic", await given_out(service, "anthropic")))
 
 
 async def test_what_a_provider_would_refuse_is_mended_in_the_view_and_named(tmp_path: Any) -> None:

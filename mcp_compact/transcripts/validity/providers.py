@@ -36,6 +36,9 @@ PROVIDERS: Mapping[str, Provider] = {
 ALIASES = {"openai": OPENAI_CHAT, "responses": OPENAI_RESPONSES, "google": GEMINI}
 """Names of formats that are meant by a provider's."""
 
+LAST_ALONE = frozenset({"anthropic/final-space"})
+"""Rules that a last message breaks, and the same message in the middle does not."""
+
 
 def provider_of(name: str) -> Provider:
     """A provider by its name or its format's. Raises CallerError `unknown_provider`."""
@@ -50,9 +53,12 @@ def findings(name: str, messages: Sequence[Any]) -> list[Finding]:
     return provider_of(name).check(messages)
 
 
-def repaired(name: str, messages: Sequence[Any]) -> Repaired:
-    """The list as the provider takes it, and each change. Raises CallerError `unknown_provider`."""
-    return repair(provider_of(name), messages)
+def repaired(name: str, messages: Sequence[Any], *, goes_on: bool = False) -> Repaired:
+    """The list as the provider takes it, and each change. Raises CallerError `unknown_provider`.
+
+    A list that `goes_on` is not sent before something was appended: what only a last message must not have stays.
+    """
+    return repair(provider_of(name), messages, LAST_ALONE if goes_on else ())
 
 
 def rule_rows() -> list[tuple[str, str, str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, TypeAlias
@@ -65,15 +65,18 @@ class Repaired:
     left: tuple[Finding, ...] = field(default=())
 
 
-def repair(provider: Provider, messages: Sequence[Any]) -> Repaired:
-    """The list with as few changes as its provider's rules ask for; the messages given are not changed."""
+def repair(provider: Provider, messages: Sequence[Any], leaving: Collection[str] = ()) -> Repaired:
+    """The list with as few changes as its provider's rules ask for; the messages given are not changed.
+
+    `leaving` are ids of rules whose findings stay as they are.
+    """
     items = [Item(index, message) for index, message in enumerate(messages)]
     changes: list[Change] = []
     found: list[Finding] = []
     for _ in range(ROUNDS):
         found = provider.check([item.message for item in items])
         known = {rule.id: rule for rule in provider.rules}
-        todo = [finding for finding in refused(found) if known[finding.rule].mend != LEFT]
+        todo = [f for f in refused(found) if known[f.rule].mend != LEFT and f.rule not in leaving]
         if not todo:
             break
         local = [finding for finding in todo if finding.rule in provider.mender.edits]
