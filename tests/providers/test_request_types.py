@@ -71,4 +71,10 @@ def test_a_repaired_list_is_of_the_library_s_types(name: str, data: st.DataObjec
     # What is not known may be newer than the library; what a search found has forms of its own.
     assume(not any(finding.rule.endswith("/kind") for finding in findings(name, done.messages)))
     assume("web_search_tool_result" not in json.dumps(done.messages))
+    # The API takes an answer in parts without an id; the library has a type for one with an id alone.
+    assume(name != "openai-responses" or not any(map(is_answer_in_parts, done.messages)))
     check(name, done.messages)
+
+
+def is_answer_in_parts(item: Any) -> bool:
+    return item.get("role") == "assistant" and isinstance(item["content"], list) and "id" not in item
