@@ -146,8 +146,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for path in files:
-            if path.stat().st_size < 1 << 15:
-                continue
             large = enlarged(path, folder)
             rows, strings = rows_of(ours(large, folder)), strings_of(large)
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
