@@ -306,6 +306,12 @@ def atif(turns: Sequence[Turn]) -> bytes:
     return document({"schema_version": "ATIF-v1.5", "session_id": "s", "agent": {"name": "a"}, "steps": steps})
 
 
+def function_call(call_id: str, call: Call) -> dict[str, Any]:
+    """A call as OpenAI's chat has it."""
+    function = {"name": call.name, "arguments": json.dumps(call.given)}
+    return {"id": call_id, "type": "function", "function": function}
+
+
 def swe_agent(turns: Sequence[Turn]) -> bytes:
     new = ids()
     history: list[Any] = [{"role": "system", "content": "You are an agent."}]
@@ -313,14 +319,7 @@ def swe_agent(turns: Sequence[Turn]) -> bytes:
         history.append({"role": "user", "content": turn.asked})
         for text, calls in turn.answers:
             made = [(new("c"), call) for call in calls]
-            asked = [
-                {
-                    "id": call_id,
-                    "type": "function",
-                    "function": {"name": call.name, "arguments": json.dumps(call.given)},
-                }
-                for call_id, call in made
-            ]
+            asked = [function_call(call_id, call) for call_id, call in made]
             history.append({"role": "assistant", "content": text, "tool_calls": asked or None})
             history += [{"role": "tool", "content": call.output, "tool_call_ids": [call_id]} for call_id, call in made]
     return document({"environment": "main", "trajectory": [], "history": history, "info": {}})
@@ -368,14 +367,7 @@ def openai(turns: Sequence[Turn]) -> bytes:
         messages.append({"role": "user", "content": turn.asked})
         for text, calls in turn.answers:
             made = [(new("c"), call) for call in calls]
-            asked = [
-                {
-                    "id": call_id,
-                    "type": "function",
-                    "function": {"name": call.name, "arguments": json.dumps(call.given)},
-                }
-                for call_id, call in made
-            ]
+            asked = [function_call(call_id, call) for call_id, call in made]
             messages.append({"role": "assistant", "content": text, **({"tool_calls": asked} if asked else {})})
             messages += [{"role": "tool", "tool_call_id": call_id, "content": call.output} for call_id, call in made]
     return document(messages)
