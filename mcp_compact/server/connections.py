@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio  # noqa: TID251 - uvicorn's connections are asyncio's protocols
 import socket
+from contextlib import suppress
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -28,6 +29,7 @@ class PatientConnection(H11Protocol):
     _has_asked: bool = False
     _waiting: asyncio.TimerHandle | None = None
 
+    # uvicorn narrows the transport's type as asyncio's own protocols do not.
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if self.is_ending:
@@ -96,8 +98,10 @@ class GracefulServer(uvicorn.Server):
         if issubclass(protocol, PatientConnection):
             protocol.is_ending = True
         loop = asyncio.get_running_loop()
-        for listener in sockets or []:
-            loop.remove_reader(listener.fileno())
+        # The loop of Windows has no readers: there uvicorn alone closes what it listens with.
+        with suppress(NotImplementedError):
+            for listener in sockets or []:
+                loop.remove_reader(listener.fileno())
         # asyncio makes a transport in a task of its own, and drops the socket where the server is closed by then.
         for _ in range(TURNS):
             await asyncio.sleep(0)
