@@ -19,9 +19,7 @@ NEWEST = 64
 """So many records of the archive are read first where calls without ids may wait for their results."""
 
 
-async def repeated(
-    deps: Deps, key: SessionKey, items: Sequence[Item], form: str, records: Sequence[Record]
-) -> int:  # fmt: skip
+async def repeated(deps: Deps, key: SessionKey, items: Sequence[Item], form: str, records: Sequence[Record]) -> int:
     """How many of the first records are what is stored already, all of it, by place and content.
 
     The list repeats the whole archive, or the live context as it was given out. One message alone

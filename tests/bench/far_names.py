@@ -9,7 +9,6 @@ what a list of so many tokens would hold: `-b 400,800,1600`.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -28,6 +27,7 @@ from mcp_compact.messages.codec import decode_message
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.message import Record
 from tests.bench.recall_adapter import compact as with_library
+from tests.bench.run_recall import referee
 
 FAR_CHARS = 40_000
 TIMES = (1, 2, 4, 8, 16)
@@ -82,15 +82,8 @@ def record_of(raw: dict[str, Any]) -> Record:
 
 def main() -> int:
     """The benchmark's own exit code."""
-    shared = Path(os.environ.get("MCP_COMPACT_SHARED") or ROOT.parent / "shared")
-    script = shared / "bench" / "recall.py"
-    if not script.is_file():
-        print(f"there is no recall benchmark at {script}; see CONTRIBUTING.md, test data", file=sys.stderr)
-        return 2
-    files = sorted([*shared.glob("transcripts/recall/*.jsonl"), *shared.glob("transcripts/claude-code/*.jsonl")])
     own = [f"tests/bench/far_names.py:times_{times}" for times in TIMES] + ["tests/bench/far_names.py:names"]
-    command = [sys.executable, str(script), *map(str, files), *(part for name in own for part in ("-c", name))]
-    return subprocess.run([*command, *(sys.argv[1:] or ["-b", "llm"])], cwd=ROOT, check=False).returncode
+    return subprocess.run([*referee(own), *(sys.argv[1:] or ["-b", "llm"])], cwd=ROOT, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -21,21 +21,26 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+SHARED = Path(os.environ.get("MCP_COMPACT_SHARED") or ROOT.parent / "shared")
 ADAPTER = "tests/bench/recall_adapter.py:compact"
 SHOWN = ("frr_ctx", "frr_far", "instr", "novel")
 Row = Mapping[str, Any]
 
 
-def main() -> int:
-    """The benchmark's own exit code."""
-    shared = Path(os.environ.get("MCP_COMPACT_SHARED") or ROOT.parent / "shared")
-    script = shared / "bench" / "recall.py"
+def referee(methods: Iterable[str]) -> list[str]:
+    """The benchmark's command over every session, for methods named as `file:function`. Exits where it is not there."""
+    script = SHARED / "bench" / "recall.py"
     if not script.is_file():
         print(f"there is no recall benchmark at {script}; see CONTRIBUTING.md, test data", file=sys.stderr)
-        return 2
-    files = sorted([*shared.glob("transcripts/recall/*.jsonl"), *shared.glob("transcripts/claude-code/*.jsonl")])
+        raise SystemExit(2)
+    files = sorted([*SHARED.glob("transcripts/recall/*.jsonl"), *SHARED.glob("transcripts/claude-code/*.jsonl")])
+    return [sys.executable, str(script), *map(str, files), *(part for name in methods for part in ("-c", name))]
+
+
+def main() -> int:
+    """The benchmark's own exit code."""
     asked = [option for option in sys.argv[1:] if option != "--halves"] or ["-b", "llm,10000"]
-    command = [sys.executable, str(script), *map(str, files), "-c", ADAPTER, *asked]
+    command = [*referee([ADAPTER]), *asked]
     if "--halves" not in sys.argv[1:]:
         return subprocess.run(command, cwd=ROOT, check=False).returncode
     with tempfile.TemporaryDirectory() as folder:
@@ -43,7 +48,7 @@ def main() -> int:
         code = subprocess.run([*command, "--out", str(out)], cwd=ROOT, check=False).returncode
         if code == 0:
             rows = [row for row in json.loads(out.read_text())["rows"] if row["method"] == "recall_adapter.py:compact"]
-            print_halves(rows, repositories(shared))
+            print_halves(rows, repositories(SHARED))
         return code
 
 

@@ -75,6 +75,7 @@ class OneHopConnection(aiosqlite.Connection):
         # The thread holds what it ran last until it is given something else; it shall not hold a whole batch.
         handed = [partial(operation, self._archive, *args, **kwargs)]
         self._given += 1
+        # aiosqlite gives its protected method no types.
         result: T = await self._execute(self._run_once, handed)  # type: ignore[no-untyped-call]
         return result
 
