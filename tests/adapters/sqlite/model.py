@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from mcp_compact.adapters.sqlite import operations
+from mcp_compact.adapters.sqlite.operations import state
+from mcp_compact.adapters.sqlite.operations.chain import last_boundary_from
 from mcp_compact.compaction.plan import CompactionPlan, ServiceText
 from mcp_compact.compaction.snapshot import Snapshot
 from mcp_compact.messages.branch import active_positions, link_of
 from mcp_compact.messages.codec import body_hash
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.live import effective_chain, live_context, live_hash, state_hash
-from mcp_compact.messages.markers import Clearing, ClearKind, Marker, MarkerKind
+from mcp_compact.messages.markers import Clearing, ClearKind, Marker, MarkerKind, chain, last_boundary
 from mcp_compact.messages.message import Entry, Record
 from mcp_compact.messages.weights import NOTHING, Weight
 from mcp_compact.ports.store import Committed, NativeBoundary, Prepared, SessionKey
@@ -192,10 +194,23 @@ class Model:
         )
         assert {seq for (seq,) in stored} == self.active
         assert operations.markers(conn, KEY) == self.markers
+        check_boundaries(conn, KEY)
 
     def check_archive(self, conn: sqlite3.Connection) -> None:
         """Every record comes back as it was given."""
         assert operations.records(conn, KEY, after_seq=0, up_to_seq=1 << 40, live_only=False) == self.archive
+
+
+def check_boundaries(conn: sqlite3.Connection, key: SessionKey) -> None:
+    """Every marker tells the newest boundary of the chain that it ends."""
+    markers = operations.markers(conn, key)
+    by_seq = {marker.seq: marker for marker in markers}
+    session = state.load(conn, key)
+    assert session is not None
+    for marker in markers:
+        told = last_boundary_from(conn, session.id, marker.seq)
+        boundary = last_boundary(chain(marker, by_seq))
+        assert (told and told.seq) == (boundary and boundary.seq)
 
 
 def read_in_pages(conn: sqlite3.Connection, limit: int) -> list[MessageUuid]:

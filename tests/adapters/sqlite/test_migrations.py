@@ -26,7 +26,7 @@ from mcp_compact.messages.weights import Weight
 from mcp_compact.ports.search import SearchQuery
 from mcp_compact.ports.store import Batch, SourcePosition, Stamp
 from tests.adapters.sqlite.builders import KEY, batch, dialogue, prepared, record
-from tests.adapters.sqlite.model import plan_of
+from tests.adapters.sqlite.model import check_boundaries, plan_of
 from tests.adapters.sqlite.released_archives import CHILD, CLIENTS, FORK, KEYS, dump, fill, restore, versions
 from tests.adapters.sqlite.test_processes import APPENDING, PROCESSES, together
 
@@ -125,6 +125,8 @@ def test_an_old_archive_goes_on(old):
     )
     assert committed.marker is not None
     assert operations.undo(old, KEY, Stamp(12_000, ("u9",))).live_hash == before.live_hash
+    for key in KEYS:
+        check_boundaries(old, key)
     assert operations.record(old, KEY, MessageUuid("r3")) is not None
     for key in KEYS:
         assert operations.delete_session(old, key) > 0

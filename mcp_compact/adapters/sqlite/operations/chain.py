@@ -16,11 +16,13 @@ from mcp_compact.messages.weights import Weight
 KINDS = {kind.value: kind for kind in MarkerKind}
 _MARKERS = "SELECT uuid, seq, kind, native, parent_seq, base_seq, restores_seq FROM marker WHERE session = ?"
 _LAST_BOUNDARY = (
-    "WITH RECURSIVE up (seq, kind, parent) AS ("
-    "SELECT seq, kind, parent_seq FROM marker WHERE session = :session AND seq = :seq UNION ALL "
-    "SELECT m.seq, m.kind, m.parent_seq FROM up CROSS JOIN marker m ON m.session = :session AND m.seq = up.parent "
-    "WHERE up.kind <> :compact) SELECT seq FROM up WHERE kind = :compact"
+    "WITH RECURSIVE up (parent, boundary) AS ("
+    "SELECT parent_seq, iif(kind = :compact, seq, boundary_seq) FROM marker WHERE session = :session AND seq = :seq "
+    "UNION ALL SELECT m.parent_seq, iif(m.kind = :compact, m.seq, m.boundary_seq) FROM up CROSS JOIN marker m "
+    "ON m.session = :session AND m.seq = up.parent WHERE up.boundary IS NULL) "
+    "SELECT boundary FROM up WHERE boundary > 0"
 )
+"""Older rows do not tell: for those the chain is walked."""
 SERVICE_ROLE, PRESERVED, SNIPPED = "service", "preserved", "snipped"
 
 
@@ -28,7 +30,7 @@ def insert_marker(conn: sqlite3.Connection, session: Session, marker: Marker, be
     """Write the marker's row. `before` are the live totals without it, None where nobody knows them."""
     weight = before.weight if before else Weight()
     conn.execute(
-        "INSERT INTO marker VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO marker VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             session.id,
             marker.seq,
@@ -47,8 +49,16 @@ def insert_marker(conn: sqlite3.Connection, session: Session, marker: Marker, be
             before.estimated if before else 0,
             before.hash.to_bytes(HASH_BYTES, "big") if before else None,
             json_text(marker.metadata),
+            _boundary_before(conn, session.id, marker),
         ),
     )
+
+
+def _boundary_before(conn: sqlite3.Connection, session: int, marker: Marker) -> int:
+    """The newest boundary that stands before the marker, 0 for none; a boundary is its own."""
+    if marker.kind is MarkerKind.COMPACT:
+        return marker.seq
+    return _last_boundary_seq(conn, session, marker.parent_seq) or 0
 
 
 def insert_members(conn: sqlite3.Connection, session: Session, marker: Marker) -> None:
@@ -93,9 +103,14 @@ def narrow_markers(conn: sqlite3.Connection, session: int) -> list[Marker]:
 
 
 def last_boundary_from(conn: sqlite3.Connection, session: int, seq: int | None) -> Marker | None:
-    """The newest compact boundary of the chain that ends with a marker: many clearings may stand before it."""
+    """The newest compact boundary of the chain that ends with a marker."""
+    found = _last_boundary_seq(conn, session, seq)
+    return StoredMarkers(conn, session).get(found) if found else None
+
+
+def _last_boundary_seq(conn: sqlite3.Connection, session: int, seq: int | None) -> int | None:
     row = conn.execute(_LAST_BOUNDARY, {"session": session, "seq": seq, "compact": MarkerKind.COMPACT.value}).fetchone()
-    return StoredMarkers(conn, session)[row[0]] if row else None
+    return int(row[0]) if row else None
 
 
 class StoredMarkers(Mapping[int, Marker]):

@@ -44,6 +44,8 @@ _POINTERS = {
     "media without a record": "FROM media t LEFT JOIN record r USING (session, seq) WHERE r.id IS NULL",
     "clearings without a record": "FROM cleared t LEFT JOIN record r USING (session, seq) WHERE r.id IS NULL",
     "markers without a record": "FROM marker t LEFT JOIN record r USING (session, seq) WHERE r.id IS NULL",
+    "markers whose boundary is missing": "FROM marker t LEFT JOIN marker m ON m.session = t.session "
+    "AND m.seq = t.boundary_seq WHERE t.boundary_seq > 0 AND m.kind IS NOT 'compact_boundary'",
     "members of no marker": "FROM member t LEFT JOIN marker m ON m.session = t.session AND m.seq = t.marker "
     "WHERE m.seq IS NULL",
     "sessions whose newest record is missing": "FROM session t WHERE t.last_seq > 0 AND NOT EXISTS "

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mcp_compact.adapters.sqlite import operations
+from mcp_compact.adapters.sqlite.operations import state
+from mcp_compact.adapters.sqlite.operations.chain import last_boundary_from
 from mcp_compact.compaction.plan import Cleared, ClearingPlan, MemoryUpdate, ServiceText
 from mcp_compact.compaction.snapshot import Reach, Snapshot
 from mcp_compact.errors import CallerError
@@ -64,6 +68,21 @@ def clear_all(conn: sqlite3.Connection, name: str = "m") -> Committed:
         for item in live.media
     ]
     return operations.commit(conn, KEY, ClearingPlan(live.base, tuple(items), 100, 60), Stamp(5, (name,)))
+
+
+def counted_steps(conn: sqlite3.Connection, work: Callable[[], object]) -> int:
+    """Instructions of SQLite's machine that some work takes."""
+    steps = 0
+
+    def step() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    conn.set_progress_handler(step, 1)
+    work()
+    conn.set_progress_handler(None, 0)
+    return steps
 
 
 @pytest.fixture
@@ -270,6 +289,27 @@ def test_undo_twice_takes_back_two_boundaries_and_then_nothing(talk):
         MarkerKind.UNDO,
         MarkerKind.UNDO,
     ]
+
+
+def test_an_undo_costs_the_same_however_many_clearings_came_before(conn):
+    """What stands before a boundary is told by the marker there: the chain is not walked."""
+    steps = []
+    for clearings in (2, 60):
+        key = SessionKey("local", f"after {clearings}")
+        for at in range(clearings):
+            call = record(f"a{at}", "assistant", [use(f"c{at}")], message_id=f"i{at}")
+            records = [call, record(f"r{at}", "user", [answer(f"c{at}")])]
+            operations.append(conn, key, batch(*records), at)
+            live = operations.clearable(conn, key)
+            assert live is not None
+            [item] = live.results
+            place = Clearing(ClearKind.RESULT, item.uuid, item.block, None, item.tool_use_id)
+            plan = ClearingPlan(live.base, (Cleared(place, NOTHING),), 0, 0)
+            assert operations.commit(conn, key, plan, Stamp(at, (f"m{at}",))).marker is not None
+        session = state.load(conn, key)
+        assert session is not None
+        steps.append(counted_steps(conn, partial(last_boundary_from, conn, session.id, session.marker_seq)))
+    assert steps[0] == steps[1]
 
 
 def test_clearing_twice_is_once(talk):
