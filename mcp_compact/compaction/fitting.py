@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mcp_compact.messages.memory_document import MemoryDocument, Section, replace_section
-from mcp_compact.messages.weights import CountUnits
+from mcp_compact.messages.weights import UNITS_PER_TOKEN, CountUnits
 from mcp_compact.messages.words import is_instruction
 
 CutNote = Callable[[str, int], str]
 """Heading and number of lines cut -> how to get them."""
 _Place = tuple[int, int]
+TOKENS_OF_JOIN = 2
+"""A blank line between two sections is a token, or part of the one before it."""
 
 
 def fit(
@@ -26,12 +28,23 @@ def fit(
     A cut section ends with how many lines went (and with what `note` says). A document of which
     not even a line fits is left with its title.
     """
-    if section_units is not None:
-        own = [
-            _fitted(replace(document, title="", sections=(s,)), section_units, count, note) for s in document.sections
-        ]
-        document = replace(document, sections=tuple(s for part in own for s in part.sections))
+    if section_units is None:
+        return _fitted(document, total_units, count, note)
+    parts = [replace(document, title="", sections=(section,)) for section in document.sections]
+    sizes = count([part.render() for part in parts])
+    if max(sizes, default=0) > section_units:
+        own = [_fitted(part, section_units, count, note, size) for part, size in zip(parts, sizes, strict=True)]
+        document = replace(document, sections=tuple(section for part in own for section in part.sections))
+    elif sum(sizes) + _at_most_beside(document) <= total_units:
+        # To count so long a text once more would cost more than all else here.
+        return document
     return _fitted(document, total_units, count, note)
+
+
+def _at_most_beside(document: MemoryDocument) -> int:
+    """Units that a document has beside its sections, at most: its title, and what tokens at a join may differ."""
+    title = replace(document, sections=()).render()
+    return UNITS_PER_TOKEN * (len(title.encode("utf-8", "surrogatepass")) + TOKENS_OF_JOIN * len(document.sections))
 
 
 def merged(first: MemoryDocument, second: MemoryDocument) -> MemoryDocument:
@@ -43,9 +56,11 @@ def merged(first: MemoryDocument, second: MemoryDocument) -> MemoryDocument:
     return out
 
 
-def _fitted(document: MemoryDocument, units: int, count: CountUnits, note: CutNote | None) -> MemoryDocument:
+def _fitted(
+    document: MemoryDocument, units: int, count: CountUnits, note: CutNote | None, size: int | None = None
+) -> MemoryDocument:
     text = document.render()
-    whole = count([text])[0]
+    whole = count([text])[0] if size is None else size
     if whole <= units:
         return document
     order = _by_need(document)

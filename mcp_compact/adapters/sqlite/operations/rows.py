@@ -14,6 +14,7 @@ from mcp_compact.messages.codec import body_hash, canonical, decode_message
 from mcp_compact.messages.ids import ApiMessageId, MessageUuid, ToolUseId
 from mcp_compact.messages.message import Entry, Message, Record
 from mcp_compact.messages.weights import Weight
+from mcp_compact.transcripts.quick_json import ObjectDecoder
 
 OTHER, MESSAGE, MARKER, SERVICE, NATIVE_SERVICE = range(5)
 """What a record is (`record.kind`)."""
@@ -21,8 +22,8 @@ ANSWERS, SHARES, CHAIN = 1, 2, 3
 """Why a record is on the active branch (`record.active`); 0: it is not."""
 
 
-_decoded = json.JSONDecoder().raw_decode
-"""Reads a value at a place: what `json.loads` does around it (encodings, blanks) takes twice as long for a message."""
+_object = ObjectDecoder()
+"""The JSON of a body, in a fourth of `json`'s time once a process has read some."""
 
 
 class Narrow(NamedTuple):
@@ -127,12 +128,8 @@ def _record(row: tuple[Any, ...]) -> Record:
 
 def parsed(data: bytes) -> Mapping[str, Any]:
     """The JSON object of a body; an empty one where it holds something else (a damaged line)."""
-    try:
-        text = data.decode()
-        value, end = _decoded(text)
-    except ValueError:
-        return _loaded(data)
-    return value if end == len(text) and type(value) is dict else _loaded(data)
+    found = _object(data)
+    return _loaded(data) if found is None else found
 
 
 def _loaded(data: bytes) -> Mapping[str, Any]:
