@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from mcp_compact.compaction.snapshot import InputFacts, MediaFacts
 from mcp_compact.messages.blocks import CLEARED_MEDIA, Block, MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
@@ -48,114 +48,164 @@ class Weighed:
         return self.estimate if self.exact_units is None else replace(self.estimate, units=self.exact_units)
 
 
-UNWEIGHED = Weighed(NOTHING, None)
-"""What is no message weighs nothing."""
 NO_INPUT = InputFacts()
 """Of a call that came with its input cleared: nobody knows what it was."""
+_Facts: TypeAlias = tuple[
+    Weight, int | None, tuple[Weight, ...], tuple[Weight, ...], tuple[MediaFacts, ...], tuple[InputFacts, ...]
+]
+"""The fields of a `Weighed`, in their order."""
+_UNWEIGHED: _Facts = (NOTHING, None, (), (), (), ())
+"""What is no message weighs nothing."""
 _Span: TypeAlias = tuple[Mark, Mark]
 """A stretch of the batch's texts: where it begins and ends."""
-
-
-_Walked: TypeAlias = tuple[_Span, Sequence[tuple[_Span, str]], Sequence[tuple[int, object]]]
+_Many: TypeAlias = tuple[_Span, Sequence[tuple[_Span, str]], Sequence[tuple[int, object]]]
 """Where a record stands among the texts of the batch; its results, and what would stand in their place; of each call
 the place of its input among the texts, and the input."""
+_TEXT, _RESULT, _CALL, _MANY = range(4)
+_Walked: TypeAlias = tuple[int, int, Any]
+"""One of the four above. Most records are one block: of those the place of its first text is enough, and what would
+stand in the place of a result, or the input of a call. What else there is stands as `_Many`."""
 
 
 class _Units:
     """Units of all texts of a batch as running sums: a stretch is one subtraction, however many texts it has."""
 
-    __slots__ = ("_counted", "_sums")
+    __slots__ = ("_sums", "each")
 
     def __init__(self, counted: Sequence[int]) -> None:
-        self._counted = counted
-        self._sums = list(accumulate(counted, initial=0))
+        self.each = counted
+        self._sums: list[int] = []
 
     def of(self, span: _Span) -> int:
         (first, before, _, _), (last, after, _, _) = span
-        return self._sums[last] - self._sums[first] + after - before
-
-    def at(self, place: int) -> int:
-        return self._counted[place]
+        # Records of one block need no sums.
+        sums = self._sums = self._sums or list(accumulate(self.each, initial=0))
+        return sums[last] - sums[first] + after - before
 
     def weight(self, span: _Span, messages: int = 0) -> Weight:
-        (first, before, results, media), (last, after, more_results, more_media) = span
-        units = self._sums[last] - self._sums[first] + after - before
-        return Weight(units, more_results - results, more_media - media, messages)
+        (_, _, results, media), (_, _, more_results, more_media) = span
+        return Weight(self.of(span), more_results - results, more_media - media, messages)
 
 
 def weigh_records(records: Sequence[Record], exact: CountUnits | None, cleared: ClearedText) -> list[Weighed]:
     """The weights of some records; what is no message weighs nothing. `exact` counts all texts at once."""
-    found = Countable()
-    # Most results would leave the same text behind.
-    left_behind: dict[str, None] = {}
+    return [Weighed(*own) for own in weights_of(records, exact, cleared)]
+
+
+def weights_of(records: Sequence[Record], exact: CountUnits | None, cleared: ClearedText) -> list[_Facts]:
+    """The same for who only takes them apart: the fields of a `Weighed` for each record."""
+    walk = _Walk(cleared)
     walked = [
-        _walk(record.message.blocks, found, cleared, left_behind) if record.message and record.is_message else None
+        walk.over(record.message.blocks) if record.message is not None and record.is_message else None
         for record in records
     ]
-    marks = list(left_behind)
-    texts = found.texts + marks
+    marks = list(walk.left_behind)
+    texts = walk.found.texts + marks
     estimates = estimate_all(texts)
     counts = exact(texts) if exact else estimates
     guessed, best = _Units(estimates), _Units(counts)
-    left = dict(zip(marks, (Weight(units, results=1) for units in counts[len(found.texts) :]), strict=True))
+    left = dict(
+        zip(marks, (Weight(units, results=1) for units in counts[len(walk.found.texts) :]), strict=True),
+    )
+    counted = best if exact else None
     return [
-        UNWEIGHED if own is None else _weighed(record, own, guessed, best if exact else None, left, found.texts)
+        _UNWEIGHED if own is None else _weighed(record, own, guessed, counted, left, texts)
         for record, own in zip(records, walked, strict=True)
     ]
 
 
-def _walk(
-    blocks: Sequence[Block], found: Countable, cleared: ClearedText, left_behind: dict[str, None]
-) -> _Walked | int:
-    """Go on with the texts of a record; `left_behind` takes the texts that clearings in it would leave.
+class _Walk:
+    """Goes over the blocks of a batch and gathers their texts; `left_behind` are those that clearings would leave."""
 
-    Most records are one text and nothing else: of those the place of the text is enough.
-    """
-    if len(blocks) == 1 and type(blocks[0]) is TextBlock:
-        found.texts.append(blocks[0].text)
-        return len(found.texts) - 1
-    start = end = found.mark()
-    results: list[tuple[_Span, str]] = []
-    calls: list[tuple[int, object]] = []
-    for block in blocks:
-        before = end
-        found.add((block,))
+    __slots__ = ("_cleared", "_mark", "found", "left_behind")
+
+    def __init__(self, cleared: ClearedText) -> None:
+        self.found = Countable()
+        self.left_behind: dict[str, None] = {}
+        self._cleared, self._mark = cleared, cleared.mark
+
+    def over(self, blocks: Sequence[Block]) -> _Walked:
+        """Go on with the texts of a record."""
+        texts = self.found.texts
+        at = len(texts)
+        if len(blocks) == 1:
+            block = blocks[0]
+            if type(block) is TextBlock:
+                texts.append(block.text)
+                return _TEXT, at, None
+            if type(block) is ToolUseBlock and not block.server:
+                texts += (block.name, json_text(block.input))
+                self.left_behind[CLEARED_INPUT_TEXT] = None
+                return _CALL, at, block.input
+            if type(block) is ToolResultBlock and not block.server and len(block.parts) == 1:
+                part = block.parts[0]
+                if type(part) is TextBlock:
+                    texts.append(part.text)
+                    return _RESULT, at, self._left_by(block)
+        return _MANY, at, self._many(blocks)
+
+    def _left_by(self, block: ToolResultBlock) -> str:
+        # Most results would leave the same text behind.
+        text = self._cleared.result(block) if block.is_error else self._mark
+        self.left_behind[text] = None
+        return text
+
+    def _many(self, blocks: Sequence[Block]) -> _Many:
+        found = self.found
+        start = found.mark()
+        results: list[tuple[_Span, str]] = []
+        calls: list[tuple[int, object]] = []
+        for block in blocks:
+            if isinstance(block, ToolResultBlock) and not block.server:
+                before = found.mark()
+                found.add((block,))
+                results.append(((before, found.mark()), self._left_by(block)))
+                continue
+            found.add((block,))
+            if isinstance(block, ToolUseBlock) and not block.server:
+                # The name comes first, the input last.
+                calls.append((len(found.texts) - 1, block.input))
         end = found.mark()
-        if isinstance(block, ToolResultBlock):
-            if not block.server:
-                text = cleared.result(block)
-                left_behind[text] = None
-                results.append(((before, end), text))
-        elif isinstance(block, ToolUseBlock) and not block.server:
-            # The name comes first, the input last.
-            calls.append((end[0] - 1, block.input))
-    if calls:
-        left_behind[CLEARED_INPUT_TEXT] = None
-    if end[-1] > start[-1]:
-        left_behind.update(dict.fromkeys(CLEARED_MEDIA.values()))
-    return (start, end), results, calls
+        if calls:
+            self.left_behind[CLEARED_INPUT_TEXT] = None
+        if end[-1] > start[-1]:
+            self.left_behind.update(dict.fromkeys(CLEARED_MEDIA.values()))
+        return (start, end), results, calls
 
 
 def _weighed(
-    record: Record,
-    own: _Walked | int,
-    guessed: _Units,
-    counted: _Units | None,
-    left: dict[str, Weight],
-    texts: Sequence[str],
-) -> Weighed:
-    if isinstance(own, int):
-        return Weighed(Weight(guessed.at(own), 0, 0, 1), counted.at(own) if counted else None)
+    record: Record, own: _Walked, guessed: _Units, counted: _Units | None, left: dict[str, Weight], texts: Sequence[str]
+) -> _Facts:
+    kind, at, more = own
+    if kind == _MANY:
+        return _weighed_many(record, more, guessed, counted, left, texts)
+    units = guessed.each[at]
+    exact = None if counted is None else counted.each[at]
+    if kind == _TEXT:
+        return Weight(units, 0, 0, 1), exact, (), (), (), ()
+    if kind == _RESULT:
+        return Weight(units, 1, 0, 1), exact, (Weight(units if exact is None else exact, 1),), (left[more],), (), ()
+    input_units = guessed.each[at + 1]
+    estimate = Weight(units + input_units, 0, 0, 1)
+    if counted is not None and exact is not None:
+        input_units = counted.each[at + 1]
+        exact += input_units
+    return estimate, exact, (), (), (), (_input(texts[at + 1], input_units, more, left),)
+
+
+def _weighed_many(
+    record: Record, own: _Many, guessed: _Units, counted: _Units | None, left: dict[str, Weight], texts: Sequence[str]
+) -> _Facts:
     whole, results, calls = own
     best = counted or guessed
     estimate = guessed.weight(whole, messages=1)
-    return Weighed(
+    return (
         estimate,
         counted.of(whole) if counted else None,
         tuple([best.weight(span) for span, _ in results]) if results else (),
         tuple([left[text] for _, text in results]) if results else (),
         tuple(_media(record, left)) if estimate.media else (),
-        tuple([_input(texts[at], best.at(at), given, left) for at, given in calls]) if calls else (),
+        tuple([_input(texts[at], best.each[at], given, left) for at, given in calls]) if calls else (),
     )
 
 

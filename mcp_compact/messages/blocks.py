@@ -89,14 +89,34 @@ def parse_content(content: object) -> tuple[Block, ...]:
     if isinstance(content, str):
         return (TextBlock(content, {"type": "text", "text": content}),)
     if isinstance(content, LIST):
-        return tuple([parse_block(item) for item in content])
+        # Clients write nearly every block as a record of its own.
+        return (parse_block(content[0]),) if len(content) == 1 else tuple([parse_block(item) for item in content])
     return (parse_block(content),) if isinstance(content, OBJECT) else ()
 
 
 def parse_block(item: object) -> Block:
     """One block. A bare string is text; what has no known type is kept as it is."""
-    if type(item) is dict and (usual := _usual(item)) is not None:
-        return usual
+    # First nearly every block of an import: text, a call, or a result that is a text, each as it should be.
+    if type(item) is dict:
+        get = item.get
+        kind = get("type")
+        if kind == "text":
+            if type(text := get("text")) is str:
+                return TextBlock(text, item)
+        elif kind == "tool_use":
+            call_id, name = get("id"), get("name")
+            if type(call_id) is str and call_id and type(name) is str:
+                return ToolUseBlock(ToolUseId(call_id), name, get("input"), False, item)  # noqa: FBT003 - by place
+        elif kind == "tool_result":
+            call_id, text = get("tool_use_id"), get("content")
+            if type(call_id) is str and call_id and type(text) is str:
+                parts = (TextBlock(text, {"type": "text", "text": text}),)
+                return ToolResultBlock(ToolUseId(call_id), parts, get("is_error") is True, False, item)  # noqa: FBT003
+    return _any_block(item)
+
+
+def _any_block(item: object) -> Block:
+    """The same, whatever it is: what `parse_block` does where it is not as it should be."""
     if isinstance(item, str):
         return TextBlock(item, {"type": "text", "text": item})
     if not isinstance(item, OBJECT):
@@ -113,24 +133,6 @@ def parse_block(item: object) -> Block:
             return _media(kind, item)
         case _:
             return _tool_block(kind, item)
-
-
-def _usual(item: Raw) -> Block | None:
-    """Nearly every block of an import: text, a call, or a result that is a text, each as it should be."""
-    kind = item.get("type")
-    if kind == "text":
-        text = item.get("text")
-        return TextBlock(text, item) if type(text) is str else None
-    if kind == "tool_use":
-        call_id, name = item.get("id"), item.get("name")
-        if type(call_id) is str and call_id and type(name) is str:
-            return ToolUseBlock(ToolUseId(call_id), name, item.get("input"), False, item)  # noqa: FBT003 - by place
-    elif kind == "tool_result":
-        call_id, content = item.get("tool_use_id"), item.get("content")
-        if type(call_id) is str and call_id and type(content) is str:
-            parts = (TextBlock(content, {"type": "text", "text": content}),)
-            return ToolResultBlock(ToolUseId(call_id), parts, item.get("is_error") is True, False, item)  # noqa: FBT003
-    return None
 
 
 def _tool_block(kind: str, item: Raw) -> Block:

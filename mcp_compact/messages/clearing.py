@@ -33,9 +33,14 @@ class ClearedText:
 
     hint: str = "Call get_original with this block's tool_use_id to read it again."
 
+    @property
+    def mark(self) -> str:
+        """The text of every cleared result that is no error."""
+        return f"{CLEARED_RESULT}\n{self.hint}" if self.hint else CLEARED_RESULT
+
     def result(self, block: ToolResultBlock) -> str:
         """The text of a cleared result; an error keeps its first line."""
-        mark = f"{CLEARED_RESULT}\n{self.hint}" if self.hint else CLEARED_RESULT
+        mark = self.mark
         if not block.is_error:
             return mark
         first = block.text.strip().split("\n", 1)[0][:ERROR_LINE_CHARS]

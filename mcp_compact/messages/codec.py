@@ -13,6 +13,7 @@ from mcp_compact.messages.ids import ApiMessageId
 from mcp_compact.messages.message import Message, Usage
 
 HASH_BYTES = 16
+_SENT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 SECONDS_BELOW = 1e11
 """A number up to this is seconds (until the year 5138), a larger one milliseconds."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -94,10 +95,13 @@ def decode_usage(raw: object) -> Usage | None:
     """Usage of one request; None where nothing was counted (locally made error messages count nothing)."""
     if not isinstance(raw, OBJECT):
         return None
-    get = raw.get
-    sent = _count(get("input_tokens"))
-    sent += _count(get("cache_creation_input_tokens")) + _count(get("cache_read_input_tokens"))
-    output = _count(get("output_tokens"))
+    sent = 0
+    for name in _SENT:
+        # A bool is no count, and JSON has no other kinds of whole numbers.
+        if type(count := raw.get(name)) is int and count > 0:
+            sent += count
+    output = raw.get("output_tokens")
+    output = output if type(output) is int and output > 0 else 0
     return Usage(sent, output) if sent or output else None
 
 
@@ -122,8 +126,3 @@ def parse_time(value: object) -> int | None:
 def format_time(at_ms: int) -> str:
     """The ISO form that transcripts use."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _count(value: object) -> int:
-    # A bool is no count, and JSON has no other kinds of whole numbers.
-    return value if type(value) is int and value > 0 else 0

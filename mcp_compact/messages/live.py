@@ -87,10 +87,10 @@ def _chosen(archive: Sequence[Record], uuids: Sequence[MessageUuid]) -> list[Rec
 
 def state_hash(seq: int, body_hash: bytes, clearings: Sequence[Clearing] = ()) -> int:
     """One record's share of the live hash: what it is, where it stands, and what of it is cleared."""
-    state = "[]"
+    state = b"[]"
     if clearings:
-        state = repr(sorted((c.kind.value, c.block, -1 if c.part is None else c.part) for c in clearings))
-    digest = blake2b(b"%d|%s|%s" % (seq, body_hash, state.encode()), digest_size=16)
+        state = repr(sorted((c.kind.value, c.block, -1 if c.part is None else c.part) for c in clearings)).encode()
+    digest = blake2b(b"%d|%s|%s" % (seq, body_hash, state), digest_size=16)
     return int.from_bytes(digest.digest(), "big")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mcp_compact.compaction.weighing import weigh_records
+from mcp_compact.compaction.weighing import weights_of
 from mcp_compact.messages.blocks import Block, TextBlock, ToolResultBlock
 from mcp_compact.messages.clearing import ClearedText
 from mcp_compact.messages.codec import body_hash, canonical, clean
@@ -34,22 +34,23 @@ def prepare(records: Sequence[Record], tokenizer: Tokenizer | None, *, with_cont
 
     Those that are to have a content hash have canonical bodies: nobody else wrote them.
     """
-    weighed = weigh_records(records, exact_counter(tokenizer) if tokenizer else None, ClearedText())
+    weighed = weights_of(records, exact_counter(tokenizer) if tokenizer else None, ClearedText())
     # By place: with the names of its fields a record would cost three times as much to make.
     return [
         Prepared(
             record,
-            own.estimate,
-            own.exact_units,
-            own.results,
-            own.cleared,
-            own.media,
-            own.inputs,
-            instructions(record) if record.type == "user" else (),
+            estimate,
+            exact_units,
+            results,
+            cleared,
+            media,
+            inputs,
+            # A result alone is nobody's words.
+            instructions(record) if record.type == "user" and not (results and len(record.blocks) == 1) else (),
             _tools(record) if record.message and _may_bring_tools(record.message.blocks) else (),
             _hash_of_canonical(record) if with_content_hash else b"",
         )
-        for record, own in zip(records, weighed, strict=True)
+        for record, (estimate, exact_units, results, cleared, media, inputs) in zip(records, weighed, strict=True)
     ]
 
 

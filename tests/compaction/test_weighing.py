@@ -5,14 +5,38 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hypothesis import given
+from hypothesis import strategies as st
 
-from mcp_compact.compaction.weighing import NO_INPUT, weigh_records
+from mcp_compact.compaction.weighing import NO_INPUT, Weighed, weigh_records
 from mcp_compact.messages.clearing import ClearedText
-from mcp_compact.messages.weights import NOTHING, Weight, estimate_units, weigh
+from mcp_compact.messages.ids import MessageUuid
+from mcp_compact.messages.weights import NOTHING, CountUnits, Weight, estimate_units, weigh
 from mcp_compact.testing import Talk, image, tool_result
 from tests.conversations import talks
 
 CLEARED = ClearedText()
+INPUTS = st.sampled_from([
+    {"file_path": "/src/a.py", "offset": 11}, {"path": "\ud800"}, {"cleared": "[Old tool result content cleared]"}, None, 7
+])  # fmt: skip
+CONTENTS = st.sampled_from([
+    "", "no\nmore", "字", "[Old tool result content cleared]", None, [], ["a"], ["a", "b"], [image()],
+    [{"type": "text", "text": "a"}], [{"type": "tool_reference", "tool_name": "t"}],
+])  # fmt: skip
+BLOCKS = st.one_of(
+    st.sampled_from(["hello", "字", " ", 7, image(), image(280), {"type": "unheard_of", "text": "x"}]),
+    st.builds(
+        lambda kind, given: {"type": kind, "id": "t", "name": "Read", "input": given},
+        st.sampled_from(["tool_use", "server_tool_use"]),
+        INPUTS,
+    ),
+    st.builds(
+        lambda kind, content, is_error: {"type": kind, "tool_use_id": "t", "content": content, "is_error": is_error},
+        st.sampled_from(["tool_result", "web_search_tool_result"]),
+        CONTENTS,
+        st.booleans(),
+    ),
+)
+"""What a record may hold alone."""
 
 
 def characters(texts: Sequence[str]) -> list[int]:
@@ -147,6 +171,21 @@ def test_a_record_weighs_what_its_blocks_weigh_and_its_results_are_part_of_it(ta
         assert min(rest.units, rest.media, rest.results) >= 0
         assert len(own.results) == len(own.cleared) == len(record.results)
         assert sum(fact.tokens for fact in own.media) == own.best.media
+
+
+@given(st.lists(BLOCKS, min_size=1, max_size=6), st.sampled_from([None, characters]))
+def test_a_block_alone_weighs_as_it_does_beside_an_empty_text(blocks: list[object], exact: CountUnits | None) -> None:
+    """One block, as most records hold, is weighed in a shorter way than several."""
+    alone, beside = Talk(), Talk()
+    for block in blocks:
+        alone.add("user", [block])
+        beside.add("user", [block, ""])
+    own, other = (weigh_records(talk.records, exact, CLEARED) for talk in (alone, beside))
+    assert [_unnamed(item) for item in own] == [_unnamed(item) for item in other]
+
+
+def _unnamed(weighed: Weighed) -> Weighed:
+    return replace(weighed, media=tuple([replace(fact, uuid=MessageUuid("")) for fact in weighed.media]))
 
 
 def test_all_texts_of_a_batch_are_counted_at_once() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -110,6 +111,12 @@ def test_a_result_that_only_quotes_the_mark_is_not_cleared() -> None:
     assert not result(f"grep found:\n{CLEARED_RESULT}").cleared
     assert not result(f"say {CLEARED_RESULT}").cleared
     assert not result(f"one\ntwo\n{CLEARED_RESULT}", is_error=True).cleared
+
+
+@given(BLOCKS)
+def test_what_is_as_it_should_be_reads_as_anything_else_does(raw: dict[str, Any]) -> None:
+    """A plain object is looked at in a shorter way first; any other mapping is not."""
+    assert parse_block(raw) == parse_block(MappingProxyType(raw))
 
 
 @given(BLOCKS)
