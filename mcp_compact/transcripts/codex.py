@@ -7,6 +7,7 @@ records of its own. A rollout has no links: each record follows the one before, 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,16 +19,20 @@ from mcp_compact.transcripts.entries import Entry, boundary
 from mcp_compact.transcripts.fields import count_of, object_of, text_of, uuid_of
 from mcp_compact.transcripts.kinds import UNKNOWN
 from mcp_compact.transcripts.lines import Line, whole_object
+from mcp_compact.transcripts.objects import objects_of
 from mcp_compact.transcripts.parsed import Parsed
 from mcp_compact.transcripts.pieces import each_object
 from mcp_compact.transcripts.translated import TranslatedReader
 
 ITEM, COMPACTED, EVENT = "response_item", "compacted", "event_msg"
+ROLLED_BACK = "thread_rolled_back"
 KNOWN_LINES = frozenset((ITEM, COMPACTED, EVENT, "session_meta", "turn_context", "world_state"))
 KEPT_CHARS = 80_000
 """How much of the user's newest messages older versions kept beside a summary: 20,000 tokens of four bytes."""
 TURNS = 200
 """So many prompts can be taken back."""
+KEPT_PROMPTS = 1000
+"""So many of them at most: what is carried from reading to reading stays small, however little they say."""
 CARRIED_BYTES = 1 << 16
 """An answer whose usage is not told yet is carried to the next reading up to this size."""
 
@@ -44,8 +49,11 @@ class CodexReader(TranslatedReader):
         self._context_tokens: int | None = own.get("context_tokens")
         self._turns: list[str] = own.get("turns", [])
         """The record before each prompt, for those that are taken back."""
-        self._typed: list[tuple[str, int]] = [(uuid, size) for uuid, size in own.get("typed", ())]
+        self._typed: deque[tuple[str, int]] = deque()
         """The newest prompts and their sizes: a summary of an older version stands beside them."""
+        self._typed_chars = 0
+        for uuid, size in own.get("typed", ()):
+            self._note_typed(uuid, size)
         self._before = self.last_uuid
 
     def memory(self) -> dict[str, Any]:
@@ -55,14 +63,15 @@ class CodexReader(TranslatedReader):
             "answer": [answer[0], answer[1].decode("utf-8", "replace")],
             "context_tokens": self._context_tokens,
             "turns": self._turns,
-            "typed": self._typed,
+            "typed": list(self._typed),
         }
 
     def read(self, lines: Iterable[Line]) -> Iterator[Parsed]:
         """The records of these lines; what cannot be read is reported."""
         for parsed in self._read_lines(lines):
             record = parsed.record
-            self._note_prompt(record)
+            if record.type == "user":
+                self._note_prompt(record)
             self._before = record.uuid
             if record.type == "assistant":
                 yield from self._flush()
@@ -76,6 +85,33 @@ class CodexReader(TranslatedReader):
                 yield from self._counted(usage)
         yield from self._flush()
 
+    def _read_lines(self, lines: Iterable[Line]) -> Iterator[Parsed]:
+        for raw, body, number in objects_of(lines, self._report):
+            usual = self._usual(raw, body, number)
+            if usual is not None:
+                yield usual
+                continue
+            for entry in self.entries(raw, body):
+                yield self._record(entry, number)
+
+    def _usual(self, raw: dict[str, Any], body: bytes, place: int) -> Parsed | None:
+        """The record of an item or an event, as `entries` tells it; None for any other line.
+
+        Nearly all lines are one of these. None of them has an id of its own, and one alone has a place of its own.
+        """
+        kind, payload, at = raw.get("type"), raw.get("payload"), raw.get("timestamp")
+        if type(payload) is not dict:
+            return None
+        if kind == ITEM:
+            message = message_of(payload)
+            if message is not None:
+                is_meta = message.role == "user" and is_clients_own(message)
+                return self._of_line(raw, body, ITEM, "", message, at, is_meta=is_meta, place=place)
+        elif kind != EVENT or payload.get("type") == ROLLED_BACK:
+            return None
+        subtype = text_of(payload, "type") or ""
+        return self._of_line(raw, body, kind, subtype, None, at, is_meta=False, place=place)
+
     def entries(self, raw: Mapping[str, Any], body: bytes | None) -> Iterator[Entry]:
         """The record of a line, and what a compaction put in the place of the history."""
         kind, payload, at = text_of(raw, "type") or UNKNOWN, object_of(raw, "payload"), raw.get("timestamp")
@@ -87,7 +123,7 @@ class CodexReader(TranslatedReader):
             subtype = text_of(payload, "type") or ""
             self._look(kind, payload)
             unknown = () if kind in KNOWN_LINES else (kind,)
-            parent = self._taken_back(payload) if subtype == "thread_rolled_back" else None
+            parent = self._taken_back(payload) if subtype == ROLLED_BACK else None
             yield Entry(kind, raw, at=at, subtype=subtype, body=body, parent=parent, unknown=unknown)
 
     def _item(self, raw: Mapping[str, Any], payload: Mapping[str, Any], at: object, body: bytes | None) -> Entry:
@@ -98,11 +134,18 @@ class CodexReader(TranslatedReader):
 
     def _note_prompt(self, record: Record) -> None:
         """Keep in mind what somebody typed, and where it stands."""
-        if record.type != "user" or record.is_meta or record.is_summary:
+        if record.is_meta or record.is_summary or object_of(record.raw, "payload").get("type") != "message":
             return
-        if object_of(record.raw, "payload").get("type") == "message":
-            self._turns = [*self._turns[1 - TURNS :], self._before]
-            self._typed.append((record.uuid, len(record.text)))
+        self._turns.append(self._before)
+        del self._turns[:-TURNS]
+        self._note_typed(record.uuid, len(record.text))
+
+    def _note_typed(self, uuid: str, size: int) -> None:
+        """Keep the newest prompts in mind that an older version would keep beside a summary, and no others."""
+        self._typed.append((uuid, size))
+        self._typed_chars += size
+        while self._typed_chars > KEPT_CHARS or len(self._typed) > KEPT_PROMPTS:
+            self._typed_chars -= self._typed.popleft()[1]
 
     def _taken_back(self, payload: Mapping[str, Any]) -> str | None:
         """The record that the conversation goes on from where its user took the last prompts back."""
@@ -119,10 +162,13 @@ class CodexReader(TranslatedReader):
         self, raw: Mapping[str, Any], payload: Mapping[str, Any], at: object, body: bytes | None
     ) -> Iterator[Entry]:
         history, summary = payload.get("replacement_history"), text_of(payload, "message")
-        kept = self._kept() if not isinstance(history, list) else []
-        self._turns, self._typed = [], kept
-        kept_uuids = [uuid for uuid, _ in kept]
-        yield boundary(raw, kind=COMPACTED, at=at, body=body, tokens_before=self._context_tokens, kept=kept_uuids)
+        self._turns = []
+        if isinstance(history, list):
+            self._typed.clear()
+            self._typed_chars = 0
+        # Without a history in the line the newest prompts stay beside the summary.
+        kept = [uuid for uuid, _ in self._typed]
+        yield boundary(raw, kind=COMPACTED, at=at, body=body, tokens_before=self._context_tokens, kept=kept)
         if isinstance(history, list):
             # The summary, where it is no secret of the provider's, is the last of the items.
             for item in each_object(history):
@@ -134,17 +180,6 @@ class CodexReader(TranslatedReader):
         elif summary:
             own = {"timestamp": at, "type": ITEM, "payload": {"type": "summary", "text": summary}}
             yield Entry(ITEM, own, summary_message(summary), at=at, is_summary=True)
-
-    def _kept(self) -> list[tuple[str, int]]:
-        """The newest prompts: without a history in the line they stay beside the summary."""
-        rest = KEPT_CHARS
-        kept: list[tuple[str, int]] = []
-        for uuid, size in reversed(self._typed):
-            rest -= size
-            if rest < 0:
-                break
-            kept.append((uuid, size))
-        return kept[::-1]
 
     # ------------------------------------------------------------ usage
 

@@ -9,11 +9,13 @@ from typing import Any, TypeAlias
 from mcp_compact.messages.blocks import LIST, OBJECT, parse_content
 from mcp_compact.messages.message import Message
 from mcp_compact.transcripts.fields import text_of
+from mcp_compact.transcripts.lines import whole_object
 from mcp_compact.transcripts.openai_chat_messages import data_source
 
 Raw: TypeAlias = Mapping[str, Any]
 CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 OUTPUTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
+TEXTS = ("input_text", "output_text", "refusal")
 SHELL = "local_shell"
 _OWN = (
     "<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<permissions instructions>",
@@ -24,15 +26,15 @@ _OWN = (
 
 def message_of(item: Raw) -> Message | None:
     """The message of an item; None for what is none of the dialogue (reasoning, web searches, what is unknown)."""
-    kind = text_of(item, "type")
-    if kind == "message" or (kind is None and "role" in item):
+    kind = item.get("type")
+    if kind == "message":
         return _message(item)
-    if kind in CALLS and text_of(item, "call_id"):
+    if kind in CALLS and (call_id := text_of(item, "call_id")):
         name = text_of(item, "name") or SHELL
-        return _made("assistant", [{"type": "tool_use", "id": item["call_id"], "name": name, "input": _input(item)}])
-    if kind in OUTPUTS and text_of(item, "call_id"):
-        return _made("user", [{"type": "tool_result", "tool_use_id": item["call_id"], **_output(item.get("output"))}])
-    return None
+        return _made("assistant", [{"type": "tool_use", "id": call_id, "name": name, "input": _input(item)}])
+    if kind in OUTPUTS and (call_id := text_of(item, "call_id")):
+        return _made("user", [{"type": "tool_result", "tool_use_id": call_id, **_output(item.get("output"))}])
+    return _message(item) if "role" in item and text_of(item, "type") is None else None
 
 
 def summary_message(text: str) -> Message:
@@ -57,10 +59,12 @@ def _message(item: Raw) -> Message:
 
 
 def _part(part: object) -> object:
+    if type(part) is dict and type(text := part.get("text")) is str and part.get("type") in TEXTS:
+        return {"type": "text", "text": text}
     if not isinstance(part, OBJECT):
         return part
     match part.get("type"):
-        case "input_text" | "output_text" | "refusal":
+        case kind if kind in TEXTS:
             text = part.get("text", part.get("refusal"))
             return {"type": "text", "text": text if isinstance(text, str) else ""}
         case "input_image" if isinstance(part.get("image_url"), str):
@@ -74,13 +78,20 @@ def _input(item: Raw) -> object:
     """What a call is given, as an object: arguments as JSON, the text of a custom tool, or a shell's action."""
     arguments = item.get("arguments")
     if isinstance(arguments, str):
-        try:
-            value = json.loads(arguments)
-        except (ValueError, RecursionError):
-            value = None
-        return value if isinstance(value, dict) else {"arguments": arguments}
+        value = whole_object.quickly(arguments.encode("utf-8", "surrogatepass"))
+        if value is None:
+            value = _object(arguments)
+        return value if value is not None else {"arguments": arguments}
     action = item.get("action")
     return action if isinstance(action, OBJECT) else {"input": item.get("input")}
+
+
+def _object(arguments: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _output(output: object) -> Raw:

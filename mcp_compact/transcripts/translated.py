@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.codec import canonical, parse_time
 from mcp_compact.messages.ids import MessageUuid
-from mcp_compact.messages.message import MESSAGE_TYPES, Record
+from mcp_compact.messages.message import MESSAGE_TYPES, Message, Record
 from mcp_compact.transcripts.entries import Entry
 from mcp_compact.transcripts.facts import FactsGatherer, SessionFacts
 from mcp_compact.transcripts.fields import UUID_CHARS
@@ -211,38 +211,59 @@ class TranslatedReader:
 
     def _record(self, entry: Entry, place: int) -> Parsed:
         self._ordinal += 1
-        record = self._make(entry)
-        self.last_uuid = record.uuid
-        message, agent_id, report = record.message, entry.agent_id, self._report
-        report.count(entry.kind or UNKNOWN)
+        agent_id, report = entry.agent_id, self._report
         for name in entry.unknown:
             report.note_unknown(name, place)
+        # The facts of an envelope are told by each format itself.
+        facts = self._session
         if agent_id is not None:
             report.sub_agents[agent_id] += 1
-        # The facts of an envelope are told by each format itself.
-        facts = self._session if agent_id is None else self._facts[agent_id]
-        facts.look_at_time(record.at_ms)
+            facts = self._facts[agent_id]
+        return self._noted(self._make(entry), entry.kind or UNKNOWN, facts, place)
+
+    def _of_line(  # noqa: PLR0913 - by place: it is called for nearly every line
+        self, raw: Json, body: bytes, kind: str, subtype: str, message: Message | None, at: object, *, is_meta: bool,
+        place: int,
+    ) -> Parsed:  # fmt: skip
+        """What `_record` gives for a line of the session's own without an id or links: without an entry between."""
+        self._ordinal += 1
+        if at is not self._at and (type(at) is not str or at != self._at):
+            self._at, self._at_ms = at, parse_time(at)
+        uuid = derived_uuid(self._session.session_id or self._source, self._ordinal, body)
+        type_ = kind if message is None else message.role
+        record = Record(uuid, type_, body, raw, message, None, False, self._at_ms, 0, subtype, is_meta)  # noqa: FBT003
+        return self._noted(record, kind, self._session, place)
+
+    def _noted(self, record: Record, kind: str, facts: FactsGatherer, place: int) -> Parsed:
+        """The record, counted, and looked at for what it says of its session."""
+        self.last_uuid = record.uuid
+        report, message = self._report, record.message
+        report.count(kind)
+        if record.at_ms != facts.last_ms:
+            facts.look_at_time(record.at_ms)
         if message is not None:
             if record.type in MESSAGE_TYPES and message.role in MESSAGE_TYPES:
                 report.messages += 1
                 self._pairs.look(record, place, known_call=self._is_resumed)
             facts.look_at_message(record, message)
-        return Parsed(record, agent_id, place)
+        return Parsed(record, record.agent_id, place)
 
     def _make(self, entry: Entry) -> Record:
         """The record of an entry. Its values by place, for every entry of every import comes here."""
-        raw, message, uuid, at = entry.raw, entry.message, entry.uuid, entry.at
+        raw, message, named, at = entry.raw, entry.message, entry.uuid, entry.at
         body = self._write(raw) if entry.body is None else entry.body
-        if not uuid or len(uuid) > UUID_CHARS:
+        if not named or len(named) > UUID_CHARS:
             uuid = derived_uuid(self._session.session_id or self._source, self._ordinal, body)
+        else:
+            uuid = MessageUuid(named)
         kind = entry.kind or UNKNOWN if message is None else message.role
         if entry.compaction is not None:
             kind, raw = "system", {**raw, "compactMetadata": entry.compaction}
-        if at is not self._at:
-            # The records of one entry have one time.
+        if at is not self._at and (type(at) is not str or at != self._at):
+            # The records of one entry have one time, and what is written together has one text of it.
             self._at, self._at_ms = at, parse_time(at)
         return Record(
-            MessageUuid(uuid),
+            uuid,
             kind,
             body,
             raw,

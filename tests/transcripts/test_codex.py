@@ -10,9 +10,10 @@ from mcp_compact.library import compact_transcript
 from mcp_compact.messages.blocks import MediaBlock
 from mcp_compact.messages.valid import Turn
 from mcp_compact.messages.words import users_words
-from mcp_compact.transcripts.codex import CodexReader
+from mcp_compact.transcripts.codex import KEPT_CHARS, CodexReader
 from mcp_compact.transcripts.codex_out import session_items
 from mcp_compact.transcripts.facts import SessionFacts
+from mcp_compact.transcripts.kinds import BOUNDARY
 from mcp_compact.transcripts.lines import read_lines
 from mcp_compact.transcripts.registry import sniff
 from mcp_compact.wiring import open_service
@@ -174,6 +175,35 @@ def test_older_versions_kept_the_prompts_beside_their_summary():
     assert shown(lines) == [
         "Gauges are being renamed.", "Rename the gauges. Never touch vendor/.", "Go on.",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("sizes", [[30_000] * 5, [1, 90_000, 40_000, 40_000], [1, 2, 90_000], [0] * 9, [80_000, 1]])
+@pytest.mark.parametrize("readings", [1, 3])
+def test_as_many_prompts_stand_beside_an_older_version_s_summary_as_it_kept(sizes, readings):
+    lines = [META, *(said("user", "x" * size) for size in sizes), line("compacted", message="Done so far.")]
+    found = list(read_lines([data_of(lines)]))
+    records, state = [], None
+    for at in range(0, len(found), -(-len(found) // readings)):
+        reader = CodexReader("test", state)
+        assert reader.goes_on(found[0])
+        records += [item.record for item in reader.read(found[at : at + -(-len(found) // readings)])]
+        state = json.loads(json.dumps(reader.state()))
+    newest = [at for at in range(len(sizes)) if sum(sizes[at:]) <= KEPT_CHARS]
+    boundary = next(record for record in records if record.subtype == BOUNDARY)
+    kept = boundary.raw["compactMetadata"].get("preservedMessages", {"uuids": []})["uuids"]
+    assert kept == [records[1 + at].uuid for at in newest]
+
+
+@pytest.mark.parametrize("words", ["", "Go on.", "Rename the gauges of every module. " * 30])
+def test_what_is_carried_to_the_next_reading_stays_small_however_many_prompts_there_were(words):
+    def carried(number):
+        reader = CodexReader("test")
+        lines = list(read_lines([data_of([META, *([said("user", words)] * number)])]))
+        assert reader.goes_on(lines[0])
+        assert len(list(reader.read(lines))) == 1 + number
+        return len(json.dumps(reader.state()))
+
+    assert carried(4_000) < 1.01 * carried(2_000) < 100_000
 
 
 def test_prompts_that_were_taken_back_leave_the_context_and_stay_in_the_archive():
