@@ -63,27 +63,32 @@ class OpencodeReader(TranslatedReader):
         yield Entry(HEADER, {**value, "info": lasting})
         yield Entry(HEADER, {key: info[key] for key in passing if key in info})
 
-    def entries(self, raw: Mapping[str, Any], body: bytes | None) -> Iterator[Entry]:
+    def entries(self, raw: Mapping[str, Any], body: bytes | None) -> list[Entry]:
         """The records of a message: its own words, then a call and its result for each tool."""
         info = object_of(raw, "info")
         role, own, at = text_of(info, "role") or "", uuid_of(info.get("id")), object_of(info, "time").get("created")
         if role not in ("user", "assistant"):
-            yield Entry(role, raw, uuid=own, at=at, body=body, unknown=(role or UNNAMED,))
-            return
-        parts = list(each_object(raw.get("parts")))
-        asks = next((part for part in parts if part.get("type") == "compaction"), None)
-        is_summary = role == "assistant" and info.get("summary") is True and bool(info.get("finish"))
+            return [Entry(role, raw, uuid=own, at=at, body=body, unknown=(role or UNNAMED,))]
+        tools, rest, asks = _parted(raw.get("parts"))
         if asks is not None:
             self._asked, self._before = asks, len(self._records)
-        elif is_summary:
-            # The boundary is where the summary stands that was asked for.
-            trigger = "auto" if self._asked.get("auto", True) is True else "manual"
-            begins = f"{own}:boundary" if own else None
-            yield boundary({"of": own, "trigger": trigger}, uuid=begins, at=at, trigger=trigger, kept=self._kept())
-        for entry in _records_of(raw, parts, role, own, at, is_summary=is_summary):
-            if own and entry.uuid and not is_summary:
-                self._records.append((own, entry.uuid))
-            yield entry
+        is_summary = role == "assistant" and info.get("summary") is True and bool(info.get("finish"))
+        words = {**raw, "parts": rest} if tools else raw
+        found = [_words(words, rest, role, own, at, is_summary=is_summary)]
+        if tools:
+            found += _calls(tools, own, text_of(info, "modelID"), at)
+            found += _outcomes(tools, own)
+        if is_summary:
+            return [self._boundary(own, at), *found] if asks is None else found
+        if own:
+            self._records += [(own, entry.uuid) for entry in found if entry.uuid]
+        return found
+
+    def _boundary(self, own: str | None, at: object) -> Entry:
+        """It stands where the summary is that was asked for."""
+        trigger = "auto" if self._asked.get("auto", True) is True else "manual"
+        begins = f"{own}:boundary" if own else None
+        return boundary({"of": own, "trigger": trigger}, uuid=begins, at=at, trigger=trigger, kept=self._kept())
 
     def _kept(self) -> list[str]:
         """The records from the message that is kept first to the one that asked for the compaction."""
@@ -93,58 +98,71 @@ class OpencodeReader(TranslatedReader):
         return [uuid for _, uuid in before[start:]]
 
 
-def _records_of(
-    raw: Mapping[str, Any], parts: list[Raw], role: str, own: str | None, at: object, *, is_summary: bool
-) -> Iterator[Entry]:
-    """A message's own words, then a call and its result for each tool."""
-    info, tools = object_of(raw, "info"), [part for part in parts if _is_call(part)]
-    rest = [part for part in parts if not _is_call(part)] if tools else parts
-    blocks, unknown = _blocks(rest)
-    model, usage = text_of(info, "modelID"), None
-    if role == "assistant" and not is_summary and (tokens := object_of(info, "tokens")):
-        usage = usage_of({**tokens, **object_of(tokens, "cache")}, SENT, WRITTEN)
-    # A summary is given to the model as what was said before: it stands in the user's place.
-    spoken = (
-        made("user", blocks, model=model)
-        if is_summary
-        else made(role, blocks, id=own if role == "assistant" else None, model=model, usage=usage)
-    )
-    meta = role == "user" and bool(blocks) and all(part.get("synthetic") is True for part in rest)
-    words = {**raw, "parts": rest} if tools else raw
-    yield Entry(role, words, spoken, own, at=at, is_summary=is_summary, is_meta=meta, unknown=unknown)
+def _parted(parts: object) -> tuple[list[Raw], list[Raw], Raw | None]:
+    """A message's calls, its other parts, and the first one that asks for a compaction."""
+    tools: list[Raw] = []
+    rest: list[Raw] = []
+    asks: Raw | None = None
+    for part in each_object(parts):
+        kind = part.get("type")
+        if kind == "tool" and text_of(part, "callID") is not None:
+            tools.append(part)
+            continue
+        rest.append(part)
+        if kind == "compaction" and asks is None:
+            asks = part
+    return tools, rest, asks
+
+
+def _words(raw: Raw, parts: list[Raw], role: str, own: str | None, at: object, *, is_summary: bool) -> Entry:
+    """What a message says itself: its parts but for the calls."""
+    info, (blocks, unknown) = object_of(raw, "info"), _blocks(parts)
+    model = text_of(info, "modelID")
+    if is_summary:
+        # It is given to the model as what was said before: it stands in the user's place.
+        spoken = made("user", blocks, model=model)
+    elif role == "assistant":
+        tokens = object_of(info, "tokens")
+        usage = usage_of({**tokens, **object_of(tokens, "cache")}, SENT, WRITTEN) if tokens else None
+        spoken = made(role, blocks, id=own, model=model, usage=usage)
+    else:
+        spoken = made(role, blocks, model=model)
+    meta = role == "user" and bool(blocks) and all(part.get("synthetic") is True for part in parts)
+    return Entry(role, raw, spoken, own, at=at, is_summary=is_summary, is_meta=meta, unknown=unknown)
+
+
+def _calls(tools: list[Raw], own: str | None, model: str | None, at: object) -> Iterator[Entry]:
+    """Each call alone, so that it stays what it is when its outcome comes in."""
     for part in tools:
-        call_id, state = str(part["callID"]), object_of(part, "state")
-        asked = made("assistant", [call(call_id, part.get("tool"), state.get("input"))], id=own, model=model)
-        of = uuid_of(part.get("id")) or (f"{own}:{call_id}" if own else None)
-        yield Entry("tool", {"of": own, "part": _without_outcome(part)}, asked, of, at=at)
+        call_id, given = str(part["callID"]), object_of(part, "state").get("input")
+        asked = made("assistant", [call(call_id, part.get("tool"), given)], id=own, model=model)
+        uuid = uuid_of(part.get("id")) or (f"{own}:{call_id}" if own else None)
+        yield Entry("tool", {"of": own, "part": {**part, "state": {"input": given}}}, asked, uuid, at=at)
+
+
+def _outcomes(tools: list[Raw], own: str | None) -> Iterator[Entry]:
+    """What came of the calls that are done."""
     for part in tools:
-        yield from _outcome(part, own)
+        state = object_of(part, "state")
+        if state.get("status") not in DONE:
+            continue
+        call_id, of = str(part["callID"]), uuid_of(part.get("id"))
+        uuid = f"{of}:result" if of else (f"{own}:{call_id}:result" if own else None)
+        told = {**state}
+        told.pop("input", None)
+        raw = {"of": own, "callID": call_id, "state": told}
+        message = made("user", [_given(call_id, state)])
+        yield Entry("result", raw, message, uuid, at=object_of(state, "time").get("end"))
 
 
-def _is_call(part: Mapping[str, Any]) -> bool:
-    return part.get("type") == "tool" and text_of(part, "callID") is not None
-
-
-def _without_outcome(part: Mapping[str, Any]) -> dict[str, Any]:
-    """The call alone, so that it stays what it is when its outcome comes in."""
-    return {**part, "state": {"input": object_of(part, "state").get("input")}}
-
-
-def _outcome(part: Mapping[str, Any], own: str | None) -> Iterator[Entry]:
-    state = object_of(part, "state")
-    if state.get("status") not in DONE:
-        return
-    call_id, time = str(part["callID"]), object_of(state, "time")
+def _given(call_id: str, state: Raw) -> dict[str, Any]:
+    """The result that the model is sent."""
     failed = state.get("status") == "error"
-    content: str | list[Any] = as_text(state.get("error") if failed else state.get("output"))
+    if object_of(state, "time").get("compacted"):
+        return result(call_id, CLEARED_RESULT, failed=failed)
+    content = as_text(state.get("error" if failed else "output"))
     media = [image_at(url) for each in each_object(state.get("attachments")) if (url := text_of(each, "url"))]
-    if time.get("compacted"):
-        content, media = CLEARED_RESULT, []
-    given = result(call_id, [*texts(content), *media] if media else content, failed=failed)
-    of = uuid_of(part.get("id"))
-    uuid = f"{of}:result" if of else (f"{own}:{call_id}:result" if own else None)
-    raw = {"of": own, "callID": call_id, "state": {key: item for key, item in state.items() if key != "input"}}
-    yield Entry("result", raw, made("user", [given]), uuid, at=time.get("end"))
+    return result(call_id, [*texts(content), *media] if media else content, failed=failed)
 
 
 def _blocks(parts: list[Mapping[str, Any]]) -> tuple[list[Any], tuple[str, ...]]:

@@ -7,13 +7,14 @@ its calls stands in the answer that each of its actions repeats: it is taken onc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from mcp_compact.messages.message import MESSAGE_TYPES, Message, Usage
 from mcp_compact.transcripts.entries import Entry, boundary
 from mcp_compact.transcripts.fields import count_of, object_of, text_of, uuid_of
 from mcp_compact.transcripts.kinds import HEADER
+from mcp_compact.transcripts.openhands_kept import KeptEvents
 from mcp_compact.transcripts.openhands_sdk import SdkEvents
 from mcp_compact.transcripts.pieces import (
     as_text,
@@ -52,7 +53,7 @@ class OpenHandsReader(TranslatedReader):
         """The last calls, by the number of the action that each one is."""
         self._answers: dict[str, object] = dict.fromkeys(own.get("answers", ()))
         """The last answers of the model: each of their actions repeats them."""
-        self._kept = dict.fromkeys(own.get("kept", ()))
+        self._kept = KeptEvents(own.get("kept", ()))
         """The messages that no condensation took out, by the event's number."""
         self._delegate: str | None = own.get("delegate")
         """The agent that the events are of, where one was asked for help and has not answered."""
@@ -63,7 +64,7 @@ class OpenHandsReader(TranslatedReader):
         return {
             "calls": list(self._calls.items()),
             "answers": list(self._answers),
-            "kept": list(self._kept),
+            "kept": self._kept.stated(),
             "delegate": self._delegate,
             "sdk": self._sdk.kept,
         }
@@ -74,31 +75,40 @@ class OpenHandsReader(TranslatedReader):
             self.session.session_id = uuid_of(value.get("instance_id"))
             yield Entry(HEADER, value)
 
-    def entries(self, raw: Mapping[str, Any], body: bytes | None) -> Iterator[Entry]:
+    def entries(self, raw: Mapping[str, Any], body: bytes | None) -> Iterable[Entry]:
         """The record of an event."""
-        if text_of(raw, "kind"):
-            yield from self._sdk.entries(raw, body)
-            return
+        if "kind" in raw and text_of(raw, "kind"):
+            return self._sdk.entries(raw, body)
         number, kind, is_action = count_of(raw, "id"), text_of(raw, "action", "observation") or "", "action" in raw
-        uuid = f"event-{number}" if number is not None else None
-        if kind == DELEGATE and not is_action:
-            self._delegate = None
-        delegate = self._delegate
-        if kind == DELEGATE and is_action and delegate is None:
-            # What another agent does until it answers is its own; ours is told the answer alone.
-            self._delegate = f"delegate-{number}" if number is not None else None
+        uuid = None if number is None else f"event-{number}"
+        delegate = self._delegate_at(number, is_asked=is_action) if kind == DELEGATE else self._delegate
         if kind == CONDENSED and is_action and delegate is None:
             own = Entry(kind, raw, uuid=uuid, at=raw.get("timestamp"), body=body)
-            yield from self._condensed(own, object_of(raw, "args"))
-            return
+            return self._condensed(own, object_of(raw, "args"))
         message, is_meta = self._action(raw, kind, number) if is_action else self._observation(raw, kind)
-        understood = message is not None or kind in SILENT or kind == "system"
-        yield Entry(
-            kind, raw, message, uuid, at=raw.get("timestamp"), is_meta=is_meta, body=body, agent_id=delegate,
-            unknown=() if understood else (kind or UNNAMED,),
+        if message is None:
+            unknown: tuple[str, ...] = () if kind in SILENT or kind == "system" else (kind or UNNAMED,)
+        else:
+            unknown = ()
+            if number is not None and delegate is None and message.role in MESSAGE_TYPES:
+                self._kept.add(number)
+        return (
+            Entry(
+                kind, raw, message, uuid, at=raw.get("timestamp"), is_meta=is_meta, agent_id=delegate, body=body,
+                unknown=unknown,
+            ),
         )  # fmt: skip
-        if message is not None and message.role in MESSAGE_TYPES and number is not None and delegate is None:
-            self._kept[number] = None
+
+    def _delegate_at(self, number: int | None, *, is_asked: bool) -> str | None:
+        """Whose an event is that asks another agent, or gives its answer."""
+        if not is_asked:
+            self._delegate = None
+            return None
+        delegate = self._delegate
+        if delegate is None:
+            # What another agent does until it answers is its own; ours is told the answer alone.
+            self._delegate = f"delegate-{number}" if number is not None else None
+        return delegate
 
     # ------------------------------------------------------------ what the agent did
 
@@ -129,8 +139,10 @@ class OpenHandsReader(TranslatedReader):
 
     def _answer_of(self, response: Mapping[str, Any]) -> tuple[str | None, Usage | None, str]:
         """The id, usage and text of the answer that an action was part of; usage and text are told once."""
+        if not response:
+            return None, None, ""
         answer_id = text_of(response, "id")
-        if not response or (answer_id is not None and answer_id in self._answers):
+        if answer_id is not None and answer_id in self._answers:
             return answer_id, None, ""
         if answer_id is not None:
             remember(self._answers, answer_id, None)
@@ -154,12 +166,13 @@ class OpenHandsReader(TranslatedReader):
 
     def _condensed(self, own: Entry, arguments: Mapping[str, Any]) -> Iterator[Entry]:
         """The agent's own compaction: these events left its view, and a summary stands for them."""
-        gone = {n for n in arguments.get("forgotten_event_ids") or () if isinstance(n, int)}
+        named = arguments.get("forgotten_event_ids")
+        gone = {n for n in named if isinstance(n, int)} if isinstance(named, list) else set()
         start = count_of(arguments, "forgotten_events_start_id")
         end = count_of(arguments, "forgotten_events_end_id")
-        for number in list(self._kept):
-            if number in gone or (start is not None and end is not None and start <= number <= end):
-                del self._kept[number]
+        self._kept.leave_out(
+            lambda number: number in gone or (start is not None and end is not None and start <= number <= end)
+        )
         kept = [f"event-{number}" for number in self._kept]
         summary = text_of(arguments, "summary")
         if not summary and not kept:

@@ -1,8 +1,17 @@
 from __future__ import annotations
 
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from mcp_compact.library import compact_transcript
 from mcp_compact.messages.words import users_words
-from tests.transcripts.foreign import document, pairs, read, records, spoken
+from mcp_compact.transcripts.lines import read_lines
+from mcp_compact.transcripts.openhands_kept import KeptEvents
+from mcp_compact.transcripts.registry import reader_for
+from tests.transcripts.foreign import document, jsonl, pairs, read, records, spoken
 
 AT = "2025-01-27T22:44:56.900854"
 
@@ -86,6 +95,48 @@ def test_a_condensation_keeps_what_it_did_not_forget():
     )
     shown = [m["content"] for m in compact_transcript([data], output="anthropic").messages]
     assert shown == ["They looked.", "Look.", "And now?", "Go on."]
+
+
+@pytest.mark.parametrize("named", [7, True, "1", {"1": 1}, None, [None, "1", [1]], 1.5])
+def test_a_condensation_that_names_no_events_is_read_as_one_that_took_out_nothing(named: object):
+    gone = {"source": "agent", "action": "condensation", "args": {"forgotten_event_ids": named, "summary": "S"}}
+    found = records("openhands", events(asked("Look."), asked("More."), gone))
+    assert [record.raw["compactMetadata"] for record in found if record.subtype] == [
+        {"trigger": "auto", "preservedMessages": {"uuids": ["event-0", "event-1"]}}
+    ]
+
+
+numbers = st.lists(st.one_of(st.integers(0, 9), st.just(None)), max_size=30)
+"""Events that come, one after the other but for a few (None: the number after the last)."""
+
+
+@given(numbers, st.sets(st.integers(0, 40)), numbers)
+def test_kept_events_are_those_that_came_in_their_order_and_did_not_leave(
+    came: list[int | None], gone: set[int], later: list[int | None]
+):
+    plain: dict[int, None] = {}
+    kept = KeptEvents()
+    for at, number in enumerate([*came, *later]):
+        if at == len(came):
+            kept.leave_out(gone.__contains__)
+            plain = dict.fromkeys(number for number in plain if number not in gone)
+            kept = KeptEvents(json.loads(json.dumps(kept.stated())))
+        following = max(plain, default=-1) + 1 if number is None else number
+        kept.add(following)
+        plain[following] = None
+        assert list(kept) == list(plain)
+    assert list(KeptEvents(list(plain))) == list(plain)  # as older versions stated them
+
+
+def test_what_a_reader_keeps_in_mind_does_not_grow_with_the_events():
+    def state_after(count: int) -> str:
+        lines = list(read_lines([jsonl({"id": at, **asked("Go on.")} for at in range(count))]))
+        reader = reader_for("openhands", "source")
+        assert reader.goes_on(lines[0])
+        assert len(list(reader.read(lines))) == count
+        return json.dumps(reader.state()["own"])
+
+    assert len(state_after(5000)) <= len(state_after(50)) + 10
 
 
 def test_events_of_the_agent_sdk_are_read_too():
