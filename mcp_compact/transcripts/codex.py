@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from mcp_compact.messages.blocks import TextBlock
@@ -18,8 +17,7 @@ from mcp_compact.transcripts.codex_items import is_clients_own, message_of, summ
 from mcp_compact.transcripts.entries import Entry, boundary
 from mcp_compact.transcripts.fields import count_of, object_of, text_of, uuid_of
 from mcp_compact.transcripts.kinds import UNKNOWN
-from mcp_compact.transcripts.lines import Line, whole_object
-from mcp_compact.transcripts.objects import objects_of
+from mcp_compact.transcripts.lines import Json, Line, whole_object
 from mcp_compact.transcripts.parsed import Parsed
 from mcp_compact.transcripts.pieces import each_object
 from mcp_compact.transcripts.translated import TranslatedReader
@@ -85,20 +83,8 @@ class CodexReader(TranslatedReader):
                 yield from self._counted(usage)
         yield from self._flush()
 
-    def _read_lines(self, lines: Iterable[Line]) -> Iterator[Parsed]:
-        for raw, body, number in objects_of(lines, self._report):
-            usual = self._usual(raw, body, number)
-            if usual is not None:
-                yield usual
-                continue
-            for entry in self.entries(raw, body):
-                yield self._record(entry, number)
-
-    def _usual(self, raw: dict[str, Any], body: bytes, place: int) -> Parsed | None:
-        """The record of an item or an event, as `entries` tells it; None for any other line.
-
-        Nearly all lines are one of these. None of them has an id of its own, and one alone has a place of its own.
-        """
+    def usual(self, raw: Json, body: bytes | None, place: int) -> Parsed | None:
+        """An item or an event, but for the one event that has a place of its own. None has an id of its own."""
         kind, payload, at = raw.get("type"), raw.get("payload"), raw.get("timestamp")
         if type(payload) is not dict:
             return None
@@ -106,11 +92,10 @@ class CodexReader(TranslatedReader):
             message = message_of(payload)
             if message is not None:
                 is_meta = message.role == "user" and is_clients_own(message)
-                return self._of_line(raw, body, ITEM, "", message, at, is_meta=is_meta, place=place)
+                return self._record_of(raw, body, ITEM, message, place, at=at, is_meta=is_meta)
         elif kind != EVENT or payload.get("type") == ROLLED_BACK:
             return None
-        subtype = text_of(payload, "type") or ""
-        return self._of_line(raw, body, kind, subtype, None, at, is_meta=False, place=place)
+        return self._record_of(raw, body, kind, None, place, at=at, subtype=text_of(payload, "type") or "")
 
     def entries(self, raw: Mapping[str, Any], body: bytes | None) -> Iterator[Entry]:
         """The record of a line, and what a compaction put in the place of the history."""
@@ -243,7 +228,21 @@ def _with_usage(record: Record, usage: Usage) -> Record:
         return record
     # By place: it is done for every request, and `replace` asks for each field twice.
     message = Message(told.role, told.content, told.blocks, told.id, told.model, usage, told.stop_reason)
-    return replace(record, message=message)
+    return Record(
+        record.uuid,
+        record.type,
+        record.body,
+        record.raw,
+        message,
+        record.parent_uuid,
+        record.is_root,
+        record.at_ms,
+        record.seq,
+        record.subtype,
+        record.is_meta,
+        record.is_summary,
+        record.agent_id,
+    )
 
 
 def _text(message: Message) -> str:

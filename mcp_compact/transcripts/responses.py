@@ -14,6 +14,7 @@ from mcp_compact.transcripts.codex_items import message_of
 from mcp_compact.transcripts.entries import Entry
 from mcp_compact.transcripts.fields import object_of, text_of, uuid_of
 from mcp_compact.transcripts.kinds import HEADER
+from mcp_compact.transcripts.parsed import Parsed
 from mcp_compact.transcripts.pieces import as_text, call, each_object, image_at, made, result, text, usage_of
 from mcp_compact.transcripts.translated import TranslatedReader
 
@@ -23,6 +24,8 @@ SILENT = frozenset(
      "tool_search_output", "additional_tools", "program", "program_output", "configuration_update")
 )  # fmt: skip
 """Items that no other provider can be sent; counted by their type, kept as they are."""
+USUAL = ("message", "function_call", "function_call_output", "reasoning")
+"""What nearly all items are."""
 OWN_CALLS = (
     ("shell_call", "shell_call_output", "shell"),
     ("computer_call", "computer_call_output", "computer"),
@@ -67,6 +70,16 @@ class ResponsesReader(TranslatedReader):
         told = text_of(value, "instructions") or text_of(object_of(value, "request", "body"), "instructions")
         if value:
             yield Entry(HEADER, value, made("system", told) if told else None, subtype="system_prompt")
+
+    def usual(self, raw: dict[str, Any], body: bytes | None, place: int) -> Parsed | None:
+        """A message, a call of a function or its output, or reasoning."""
+        kind = raw.get("type")
+        if kind not in USUAL:
+            return None
+        message = None
+        if kind != "reasoning" and (message := message_of(raw)) is None:
+            return None
+        return self._record_of(raw, body, kind, message, place, uuid=uuid_of(raw.get("id")))
 
     def entries(self, raw: Mapping[str, Any], body: bytes | None) -> Iterator[Entry]:
         """The record of an item."""

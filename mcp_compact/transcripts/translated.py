@@ -84,6 +84,10 @@ class TranslatedReader:
         """What one entry of the file means. `body` are its bytes where it is a line."""
         raise NotImplementedError
 
+    def usual(self, raw: Json, body: bytes | None, place: int) -> Parsed | None:  # noqa: ARG002 - a format's own look
+        """The record of an entry of a usual kind, by `_record_of`; None where `entries` is to tell what it means."""
+        return None
+
     def closing(self) -> Iterable[Entry]:
         """What is known only at the end of a file that is read whole."""
         return ()
@@ -185,6 +189,9 @@ class TranslatedReader:
         for raw, body, number in objects_of(lines, self._report):
             if self.lists and self.entries_of(raw) is not None:
                 raise several_conversations()
+            if (usual := self.usual(raw, body, number)) is not None:
+                yield usual
+                continue
             for entry in self.entries(raw, body):
                 yield self._record(entry, number)
 
@@ -204,6 +211,9 @@ class TranslatedReader:
             if not isinstance(item, dict):
                 self._report.add_problem(Problem(place, "not a JSON object", excerpt(canonical(item))))
                 continue
+            if (usual := self.usual(item, None, place)) is not None:
+                yield usual
+                continue
             for entry in self.entries(item, None):
                 yield self._record(entry, place)
 
@@ -221,15 +231,18 @@ class TranslatedReader:
             facts = self._facts[agent_id]
         return self._noted(self._make(entry), entry.kind or UNKNOWN, facts, place)
 
-    def _of_line(  # noqa: PLR0913 - by place: it is called for nearly every line
-        self, raw: Json, body: bytes, kind: str, subtype: str, message: Message | None, at: object, *, is_meta: bool,
-        place: int,
+    def _record_of(  # noqa: PLR0913 - by place: nearly every entry of a long session comes here
+        self, raw: Json, body: bytes | None, kind: str, message: Message | None, place: int, *,
+        uuid: MessageUuid | None = None, at: object = None, subtype: str = "", is_meta: bool = False,
     ) -> Parsed:  # fmt: skip
-        """What `_record` gives for a line of the session's own without an id or links: without an entry between."""
+        """What `_record` gives for an entry of the session's own that names no other one: without an `Entry`."""
         self._ordinal += 1
+        if body is None:
+            body = self._write(raw)
         if at is not self._at and (type(at) is not str or at != self._at):
             self._at, self._at_ms = at, parse_time(at)
-        uuid = derived_uuid(self._session.session_id or self._source, self._ordinal, body)
+        if uuid is None:
+            uuid = derived_uuid(self._session.session_id or self._source, self._ordinal, body)
         type_ = kind if message is None else message.role
         record = Record(uuid, type_, body, raw, message, None, False, self._at_ms, 0, subtype, is_meta)  # noqa: FBT003
         return self._noted(record, kind, self._session, place)
