@@ -13,15 +13,16 @@ from typing import Any, TypeAlias
 
 from mcp_compact.errors import CallerError
 from mcp_compact.messages.blocks import OBJECT
-from mcp_compact.messages.codec import canonical, clean, parse_time
+from mcp_compact.messages.codec import canonical, clean, decode_message, parse_time
 from mcp_compact.messages.ids import MessageUuid
-from mcp_compact.messages.message import Record
+from mcp_compact.messages.message import MESSAGE_TYPES, Record
 from mcp_compact.messages.values import value
 from mcp_compact.transcripts.beside import SILENT_ITEMS
 from mcp_compact.transcripts.claude_code import ClaudeCodeReader
 from mcp_compact.transcripts.fields import uuid_of
 from mcp_compact.transcripts.kinds import UNKNOWN, kind_of
 from mcp_compact.transcripts.objects import may_hold_half
+from mcp_compact.transcripts.openai_chat_messages import is_chat
 from mcp_compact.transcripts.registry import GEMINI, OPENAI, RESPONSES, reader_for
 from mcp_compact.transcripts.report import ImportReport
 from mcp_compact.transcripts.responses_out import ANSWERED, ANSWERS, FIXED_ANSWERS, MODEL_ITEMS
@@ -54,6 +55,7 @@ _BLOCKS = frozenset((
 ))  # fmt: skip
 _OF_TRANSCRIPTS = frozenset(("type", "message", "uuid", "parentUuid"))
 """An item without any of these stands for itself alone: nothing before it in the list says what becomes of it."""
+_ROLE_AND_CONTENT = 2
 _MADE_UP = re.compile(r"(call|result)-\d+-(\d+)")
 _OF_PLACE = ("id", "tool_use_id")
 
@@ -116,7 +118,7 @@ def sign_of(item: Item) -> str:
 
 def _sign_of_parts(content: object) -> str:
     for part in content if isinstance(content, list) else ():
-        kind = part.get("type") if isinstance(part, Mapping) else None
+        kind = part.get("type") if isinstance(part, OBJECT) else None
         if not isinstance(kind, str):
             continue
         for kinds, sign in ((_ITEM_PARTS, RESPONSES), (_BLOCKS, ANTHROPIC_ONLY), (_CHAT_PARTS, OPENAI)):
@@ -130,7 +132,8 @@ def says_anything(item: Item) -> bool:
     inner = item.get("message", item)
     if not isinstance(inner, OBJECT) or item.get("type") not in (None, "user", "assistant", "message"):
         return True
-    return any(inner.get(key) for key in ("content", "tool_calls", "refusal", "parts"))
+    get = inner.get
+    return bool(get("content") or get("tool_calls") or get("refusal") or get("parts"))
 
 
 def read_items(
@@ -182,6 +185,9 @@ def _bare(raw: Item, body: bytes, uuid: MessageUuid) -> Record | None:
 
     Nearly all that loops send are such, and the reader keeps books that nobody asks for here.
     """
+    role = raw.get("role")
+    if len(raw) == _ROLE_AND_CONTENT and role in MESSAGE_TYPES and "content" in raw and not is_chat(raw):
+        return Record(uuid, role, body, raw, decode_message(raw, role))
     kind, at_ms = kind_of(raw), parse_time(raw.get("timestamp"))
     if kind.type == UNKNOWN:
         return None

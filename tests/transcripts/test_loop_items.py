@@ -19,6 +19,8 @@ CONTENTS = st.one_of(
     st.just([{"type": "text", "text": "hello"}]),
     st.just([{"type": "tool_use", "id": "t1", "name": "Read", "input": {"file_path": "a.py"}}]),
     st.just([{"type": "tool_result", "tool_use_id": "t1", "content": "said"}]),
+    st.just([{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": "https://example.org/a"}}]),
+    st.sampled_from([[], ["hello"], {"type": "text", "text": "hello"}, 7]),
 )
 ITEMS = st.fixed_dictionaries(
     {"role": st.sampled_from(("user", "assistant", "system", "developer", "tool", "somebody")), "content": CONTENTS},

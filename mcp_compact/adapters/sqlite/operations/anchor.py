@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
+from mcp_compact.adapters.sqlite.operations.encoding import json_list
 from mcp_compact.adapters.sqlite.operations.live import live_rows, live_weight
 from mcp_compact.adapters.sqlite.operations.placing import Placed
 from mcp_compact.adapters.sqlite.operations.rows import MESSAGE
@@ -31,16 +32,24 @@ def measure(conn: sqlite3.Connection, session: Session, placed: Sequence[Placed]
 
 def tell(conn: sqlite3.Connection, session: Session, counted: Sequence[Placed]) -> None:
     """Give stored answers (their numbers are in `seq`) the usage that came behind them; the first figure stays."""
-    newest = 0
+    tokens = {item.seq: item.context_tokens or 0 for item in reversed(counted)}
+    # Not RETURNING: the table that SQLite makes for it costs ten times as much as the change itself.
+    untold = conn.execute(
+        "SELECT seq, need_seq, active FROM record WHERE session = ? AND kind = ? AND context_tokens IS NULL "
+        "AND seq IN (SELECT value FROM json_each(?))",
+        (session.id, MESSAGE, json_list(tokens)),
+    ).fetchall()
+    conn.executemany(
+        "UPDATE record SET context_tokens = ? WHERE session = ? AND seq = ?",
+        [(tokens[seq], session.id, seq) for seq, _, _ in untold],
+    )
+    needs = {seq: need for seq, need, active in untold if active}
+    newest, tokens_of_newest = max(session.base_seq, session.anchor_seq), 0
     for item in counted:
-        told = conn.execute(
-            "UPDATE record SET context_tokens = ? WHERE session = ? AND seq = ? AND context_tokens IS NULL "
-            "AND kind = ? RETURNING active, need_seq",
-            (item.context_tokens, session.id, item.seq, MESSAGE),
-        ).fetchone()
-        if told and told[0] and told[1] > max(newest, session.base_seq, session.anchor_seq):
-            newest = told[1]
-            _take(conn, session, newest, item.context_tokens or 0)
+        if needs.get(item.seq, 0) > newest:
+            newest, tokens_of_newest = needs[item.seq], item.context_tokens or 0
+    if tokens_of_newest:
+        _take(conn, session, newest, tokens_of_newest)
 
 
 def _take(conn: sqlite3.Connection, session: Session, seq: int, context_tokens: int) -> None:

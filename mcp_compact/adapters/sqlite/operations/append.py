@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from mcp_compact.adapters.sqlite.connection import writing
 from mcp_compact.adapters.sqlite.operations import anchor, derived, facts, native, state, writing_rows
@@ -80,7 +81,7 @@ def append(conn: sqlite3.Connection, key: SessionKey, batch: Batch, now_ms: int)
         if batch.position is not None:
             _store_position(conn, session, batch.position)
         return Appended(
-            uuids=tuple(MessageUuid(item.uuid) for item in records),
+            uuids=cast("tuple[MessageUuid, ...]", tuple([item.uuid for item in records])),
             new=len(work.new),
             known=work.known,
             conflicts=tuple(MessageUuid(item.uuid) for item in work.conflicts),
@@ -93,8 +94,14 @@ def append(conn: sqlite3.Connection, key: SessionKey, batch: Batch, now_ms: int)
 def _sort(conn: sqlite3.Connection, session: Session, batch: Sequence[Placed]) -> _Sorted:
     work = _Sorted()
     stored = _stored(conn, session, batch) if session.last_seq and batch else {}
-    fresh: dict[str, Placed] = {}
     next_seq = session.last_seq + 1
+    if not stored and len({item.uuid for item in batch}) == len(batch):
+        # Nearly always: all of it is new.
+        work.new = list(batch)
+        for seq, item in enumerate(batch, next_seq):
+            item.seq = seq
+        return work
+    fresh: dict[str, Placed] = {}
     for item in batch:
         if item.uuid not in stored and item.uuid not in fresh:
             fresh[item.uuid] = item

@@ -79,9 +79,10 @@ class _Settling:
             (self.session, json_list(values)),
         )
         for seq, active, message_id, calls, results in rows:
-            self.before.setdefault(seq, active)
-            self.after.setdefault(seq, active)
-            self.ids[seq], self.calls[seq], self.results[seq] = message_id, ids_of(calls), ids_of(results)
+            # One that was loaded before keeps the level that it has been given meanwhile.
+            if seq not in self.before:
+                self.before[seq] = self.after[seq] = active
+                self.ids[seq], self.calls[seq], self.results[seq] = message_id, ids_of(calls), ids_of(results)
 
     def answerable(self) -> set[str]:
         """Calls, answered off the chain, of a record of the chain or of one that shares a message id with it."""
@@ -102,7 +103,6 @@ def settle(conn: sqlite3.Connection, session: int, change: Switch, extra: Iterab
     work = _Settling(conn, session)
     work.load("seq IN", [*change.removed, *change.added, *extra])
     work.load("message_id IN", {item for item in work.ids.values() if item is not None})
-    # A preserved record may have been loaded by both; `load` keeps the first level it saw.
     work.after.update(dict.fromkeys(change.removed, 0))
     work.after.update(dict.fromkeys(change.added, CHAIN))
     on_chain = {work.ids[seq] for seq, level in work.after.items() if level == CHAIN} - {None}
@@ -114,14 +114,15 @@ def settle(conn: sqlite3.Connection, session: int, change: Switch, extra: Iterab
         "SELECT DISTINCT seq FROM result WHERE session = ? AND tool_use_id IN (SELECT value FROM json_each(?))",
         (session, json_list(touched_calls)),
     )
-    work.load("seq IN", [row[0] for row in answers])
+    work.load("seq IN", [seq for (seq,) in answers if seq not in work.before])
     answerable = work.answerable()
     for seq, level in work.after.items():
         if level < SHARES:
             work.after[seq] = 0 if answerable.isdisjoint(work.results[seq]) else ANSWERS
     changed = [(seq, work.before[seq], level) for seq, level in work.after.items() if level != work.before[seq]]
-    conn.executemany(
-        "UPDATE record SET active = ? WHERE session = ? AND seq = ?",
-        [(level, session, seq) for seq, _, level in changed],
-    )
+    for level in {level for _, _, level in changed}:
+        conn.execute(
+            "UPDATE record SET active = ? WHERE session = ? AND seq IN (SELECT value FROM json_each(?))",
+            (level, session, json_list([seq for seq, _, now in changed if now == level])),
+        )
     return changed

@@ -24,7 +24,7 @@ from mcp_compact.adapters.sqlite.operations.rows import (
 from mcp_compact.adapters.sqlite.operations.state import Session
 from mcp_compact.messages.blocks import Block, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from mcp_compact.messages.codec import body_hash
-from mcp_compact.messages.message import Message
+from mcp_compact.messages.message import MESSAGE_TYPES, Message
 from mcp_compact.ports.store import Prepared
 
 _Call: TypeAlias = tuple[str, int, str]
@@ -83,8 +83,9 @@ def placed_of(prepared: Prepared) -> Placed:
     # By place, here and below: with the names of its fields a record would cost three times as much to make.
     if message is None:
         return Placed(prepared, uuid, digest, parent, None, OTHER, None, (), (), None, False, False)  # noqa: FBT003
-    is_message = record.is_message
-    has_text, has_thinking, calls, results = _found_in(message.blocks)
+    blocks = message.blocks
+    has_text, has_thinking, calls, results = _found_in(blocks) if len(blocks) != 1 else _found_alone(blocks[0])
+    is_message = record.type in MESSAGE_TYPES and message.role in MESSAGE_TYPES
     return Placed(
         prepared,
         uuid,
@@ -92,17 +93,33 @@ def placed_of(prepared: Prepared) -> Placed:
         parent,
         None if message.id is None else safe_id(message.id),
         MESSAGE if is_message else OTHER,
-        stored_message(record),
+        stored_message(record, message),
         calls,
         results,
-        _counted(message) if message.usage else None,
+        None if message.usage is None else _counted(message),
         has_text and is_message and not (record.is_meta or record.is_summary),
         has_thinking,
     )
 
 
-def _found_in(blocks: Sequence[Block]) -> tuple[bool, bool, Sequence[_Call], Sequence[_Result]]:
-    """Is there text, is there thinking, and which calls and results are there?"""
+_Found: TypeAlias = tuple[bool, bool, Sequence[_Call], Sequence[_Result]]
+"""Is there text, is there thinking, and which calls and results are there?"""
+
+
+def _found_alone(block: Block) -> _Found:
+    """What there is in a record of one block, as clients write nearly all."""
+    if type(block) is TextBlock:
+        text = block.text
+        return bool(text and not text.isspace()), False, (), ()
+    if type(block) is ToolUseBlock and not block.server:
+        return False, False, ((safe_id(block.id), 0, safe_id(block.name)),), ()
+    if type(block) is ToolResultBlock and not block.server:
+        return False, False, (), ((safe_id(block.tool_use_id), 0, block.is_error),)
+    return False, type(block) is ThinkingBlock, (), ()
+
+
+def _found_in(blocks: Sequence[Block]) -> _Found:
+    """What there is in a record of any number of blocks."""
     calls: list[_Call] = []
     results: list[_Result] = []
     has_text = has_thinking = False
@@ -152,8 +169,8 @@ def _go_on(session: Session, placing: Placing, only: Placed) -> None:
 
 
 def _find_parents(conn: sqlite3.Connection, session: Session, placing: Placing) -> None:
-    named = {item.parent_uuid for item in placing.placed} - {None, session.head_uuid}
-    named -= {item.uuid for item in placing.placed}
+    placed = placing.placed
+    named = {item.parent_uuid for item in placed}.difference([item.uuid for item in placed], (None, session.head_uuid))
     rows = _select(conn, "SELECT uuid, seq, kind FROM record WHERE session = ? AND uuid IN ", session.id, named)
     stored = {uuid: (seq, kind) for uuid, seq, kind in rows}
     # What we appended ourselves is nobody's parent: the record before goes on.
@@ -162,11 +179,14 @@ def _find_parents(conn: sqlite3.Connection, session: Session, placing: Placing) 
         known[session.head_uuid] = session.head_seq
     previous = session.head_seq
     unknown: list[str] = []
-    for item in placing.placed:
-        parent = None
-        if item.parent_uuid is not None and (parent := known.get(item.parent_uuid)) is None:
-            unknown.append(item.parent_uuid)
-        item.parent_seq = parent if parent is not None else (0 if item.prepared.record.is_root else previous)
+    for item in placed:
+        parent = item.parent_uuid
+        if parent is not None and parent in known:
+            item.parent_seq = known[parent]
+        else:
+            if parent is not None:
+                unknown.append(parent)
+            item.parent_seq = 0 if item.prepared.record.is_root else previous
         known[item.uuid] = previous = item.seq
     placing.missing_parents = [uuid for uuid in dict.fromkeys(unknown) if uuid not in known and uuid not in stored]
 
@@ -189,13 +209,14 @@ def _find_needs(conn: sqlite3.Connection, session: int, placed: Sequence[Placed]
     """The oldest record that each one needs: the first of its message id, or of the message ids of its calls."""
     made: set[str] = set()
     asked: set[str] = set()
-    linked = [item for item in placed if item.results or item.calls]
-    for item in linked:
-        for call, _, _ in item.results:
-            if call not in made:
-                asked.add(call)
-        for call, _, _ in item.calls:
-            made.add(call)
+    linked: list[Placed] = []
+    for item in placed:
+        own = item.seq
+        item.need_seq = own if item.message_id is None else first.setdefault(item.message_id, own)
+        if item.results or item.calls:
+            linked.append(item)
+            asked.update([call for call, _, _ in item.results if call not in made])
+            made.update([call for call, _, _ in item.calls])
     needs: dict[str, int] = dict(
         _select(
             conn,
@@ -206,9 +227,6 @@ def _find_needs(conn: sqlite3.Connection, session: int, placed: Sequence[Placed]
             " ORDER BY c.seq",
         )
     )
-    for item in placed:
-        own = item.seq
-        item.need_seq = own if item.message_id is None else first.setdefault(item.message_id, own)
     for item in linked:
         for call, _, _ in item.results:
             item.need_seq = min(item.need_seq, needs.get(call, item.need_seq))

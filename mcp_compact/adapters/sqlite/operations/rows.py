@@ -163,14 +163,11 @@ def _message(raw: Mapping[str, Any], role: str, message_id: str | None) -> Messa
     )
 
 
-def stored_message(record: Record) -> bytes | None:
-    """The message's own JSON where its body alone would not give it back (formats that are translated)."""
-    message = record.message
-    if message is None:
-        return None
-    usage = message.usage
+def stored_message(record: Record, message: Message) -> bytes | None:
+    """The JSON of a record's message where its body alone would not give it back (formats that are translated)."""
     if _gives_back(inner_message(record.raw or parsed(record.body)), message):
         return None
+    usage = message.usage
     return canonical(
         {
             "role": message.role,
@@ -185,11 +182,14 @@ def stored_message(record: Record) -> bytes | None:
 
 def _gives_back(inner: Mapping[str, Any], message: Message) -> bool:
     """Is the message in a body the same? Model and usage may stand elsewhere, under names of the format's own."""
-    content, model, usage = inner.get("content"), inner.get("model"), inner.get("usage")
+    content = inner.get("content")
     if content is message.content:
         # Nearly always it was decoded from here; then nothing of it has another name.
-        is_own = message.usage is None or (isinstance(usage, dict) and "input_tokens" in usage)
-        return is_own and (message.model is None or model == message.model)
+        if message.usage is not None and not (
+            isinstance(usage := inner.get("usage"), dict) and "input_tokens" in usage
+        ):
+            return False
+        return message.model is None or inner.get("model") == message.model
     if content != message.content:
         return False
     decoded = decode_message(inner)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
-from operator import attrgetter
+from itertools import compress
+from operator import attrgetter, ne
 
 from mcp_compact.adapters.sqlite.operations.encoding import safe_id
 from mcp_compact.messages.live import HASH_MODULUS
@@ -155,7 +156,7 @@ def save(conn: sqlite3.Connection, session: Session) -> None:
     """Write back what has changed of the row: an index is not touched for a column that is as it was."""
     now = _values(session)
     before = session.stored or (object(),) * len(now)
-    changed = tuple([at for at in range(_OWN, len(now)) if now[at] != before[at]])
+    changed = tuple(compress(range(_OWN, len(now)), map(ne, now[_OWN:], before[_OWN:])))
     if changed:
         conn.execute(_update(changed), (*[now[at] for at in changed], session.id))
         session.stored = now
