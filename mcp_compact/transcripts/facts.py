@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -46,7 +45,7 @@ class SessionFacts:
 class FactsGatherer:
     """Gathers the facts of one line of conversation: the session's, or a sub-agent's."""
 
-    session_ids: Counter[str] = field(default_factory=Counter)
+    session_ids: dict[str, int] = field(default_factory=dict)
     session_id: str | None = None
     cwd: str | None = None
     model: str | None = None
@@ -68,8 +67,9 @@ class FactsGatherer:
         # Nearly every record names the one before's, and to compare is cheaper than to check.
         if named is not None and (named == self.session_id or uuid_of(named) is not None):
             self.session_id = session_id = str(named)
-            self.session_ids[session_id] += 1
-        self.look_at_time(record.at_ms)
+            self.session_ids[session_id] = self.session_ids.get(session_id, 0) + 1
+        if record.at_ms is not None:
+            self.look_at_time(record.at_ms)
         if record.message is not None:
             self._look_at_envelope(raw)
             self.look_at_message(record, record.message)
@@ -156,7 +156,7 @@ class FactsGatherer:
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> FactsGatherer:
         """The gatherer that `state` was taken from."""
-        return cls(**{**state, "session_ids": Counter(state["session_ids"]), "summaries": dict(state["summaries"])})
+        return cls(**{**state, "session_ids": dict(state["session_ids"]), "summaries": dict(state["summaries"])})
 
 
 def facts_of(records: Iterable[Record]) -> SessionFacts:

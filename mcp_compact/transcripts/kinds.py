@@ -72,6 +72,23 @@ def kind_of(raw: Mapping[str, Any]) -> Kind:
     return _plain(type_, subtype if type(subtype) is str else "", _is_meta(raw))
 
 
+def usual_message(raw: Mapping[str, Any]) -> Message | None:
+    """The message of an object that is as nearly all are; None for any other, which `kind_of` tells.
+
+    It is a record of the session's own: a user's or an assistant's, whose message is an object that says so itself
+    and has content. No flag makes it anything else; it may be `isMeta`.
+    """
+    get = raw.get
+    type_, inner = get("type"), get("message")
+    if type_ not in MESSAGE_TYPES or type(inner) is not dict or inner.get("role") != type_:
+        return None
+    if get("isCompactSummary") or get("isVisibleInTranscriptOnly") or get("isApiErrorMessage"):
+        return None
+    if get("isSidechain") or "parent_tool_use_id" in raw or type(inner.get("content")) not in (list, str):
+        return None
+    return decode_message(inner, type_)
+
+
 @lru_cache(maxsize=256)
 def _plain(type_: str, subtype: str, is_meta: bool) -> Kind:  # noqa: FBT001 - names would double the cache's cost
     """Many lines are no messages, and there are few kinds of them."""

@@ -32,6 +32,14 @@ class Parsed(NamedTuple):
     line: int
 
 
+def parsed_of(record: Record, agent_id: str | None, line: int) -> Parsed:
+    """`Parsed` by place, in half of the time that its own call takes."""
+    return _new_tuple(Parsed, (record, agent_id, line))
+
+
+_new_tuple = tuple.__new__
+
+
 class Reader(Protocol):
     """Reads one transcript, in one go or batch by batch."""
 

@@ -62,10 +62,11 @@ class ObjectDecoder:
 
     def quickly(self, data: bytes) -> dict[str, Any] | None:
         """The object, if msgspec is there and takes it: then no text in it is half of a surrogate pair. Else None."""
-        if self._quick is None or not (data.startswith(b"{") and data.endswith(b"}")):
+        quick = self._quick
+        if quick is None or data[:1] != b"{" or data[-1:] != b"}":
             return None
         try:
-            value: dict[str, Any] = self._quick(data)
+            value: dict[str, Any] = quick(data)
         except Exception:  # noqa: BLE001 - as above
             return None
         return value

@@ -55,7 +55,7 @@ class ImportReport:
 
     records: int = 0
     messages: int = 0
-    types: Counter[str] = field(default_factory=Counter)
+    types: dict[str, int] = field(default_factory=dict)
     sub_agents: Counter[str] = field(default_factory=Counter)
     """Records of each sub-agent."""
     unknown_types: Counter[str] = field(default_factory=Counter)
@@ -74,10 +74,11 @@ class ImportReport:
     def count(self, kind: str) -> None:
         """Count a record of this kind."""
         self.records += 1
-        if kind in self.types:
-            self.types[kind] += 1
+        types = self.types
+        if kind in types:
+            types[kind] += 1
         else:
-            _tally(self.types, kind)
+            _tally(types, kind)
 
     def note_unknown(self, kind: str, line: int) -> None:
         """Count a record, or a part of one, that was not understood, and list its place while there is room."""
@@ -135,9 +136,10 @@ class ImportReport:
         }
 
 
-def _tally(counter: Counter[str], kind: str) -> None:
+def _tally(counts: dict[str, int], kind: str) -> None:
     kind = kind[:KIND_CHARS]
-    counter[kind if kind in counter or len(counter) < KINDS else OTHER_KINDS] += 1
+    name = kind if kind in counts or len(counts) < KINDS else OTHER_KINDS
+    counts[name] = counts.get(name, 0) + 1
 
 
 class PairCheck:
@@ -149,11 +151,12 @@ class PairCheck:
 
     def look(self, record: Record, line: int, *, known_call: bool = False) -> None:
         """Look at the blocks of a message. `known_call`: earlier calls may have been read before."""
-        for block in record.blocks:
-            if isinstance(block, ToolUseBlock):
+        for block in record.message.blocks if record.message is not None else ():
+            # By the class itself: to ask whether it is one that a block is not of costs more than all else here.
+            if type(block) is ToolUseBlock:
                 self._calls.add(block.id)
-            elif isinstance(block, ToolResultBlock):
+            elif type(block) is ToolResultBlock:
                 if block.tool_use_id not in self._calls and not known_call:
                     self._report.warn("result_without_call", line, record.uuid, block.tool_use_id)
-            elif isinstance(block, OtherBlock):
+            elif type(block) is OtherBlock:
                 self._report.note_block(block.type, line)
