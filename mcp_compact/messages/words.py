@@ -108,6 +108,8 @@ def _looks_pasted(paragraph: str) -> bool:
 
 _END = pattern(r"[\n.!?。！？；](?:(?<=\n)|(?<=[.!?])[ \t]+(?=\S)|(?<=[。！？；]))")  # noqa: RUF001
 """The end of a line or sentence. A character that stands first lets the engine skip all others: six times as fast."""
+_MARKS = "\n.!?。！？；"  # noqa: RUF001
+"""Where there is none of these, there is one sentence."""
 _LIST_MARK = pattern(r"(?:[-*+]\s+)+")
 _DENSE = pattern("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
@@ -158,7 +160,8 @@ def standing_instructions(text: str) -> tuple[str, ...]:
 
 def sentences(text: str) -> list[str]:
     """Sentences and lines, without list marks and outer white space; empty ones left out. Bold stays bold."""
-    ends = [match.end() for match in _END.finditer(text)]
+    # To look for each mark costs a tenth of a walk over the text, and a line of a chat often has none.
+    ends = [match.end() for match in _END.finditer(text)] if any(mark in text for mark in _MARKS) else []
     pieces = (text[start:end].strip() for start, end in pairwise((0, *ends, len(text))))
     return [own for piece in pieces if (own := _without_mark(piece)).strip("-*+")]
 
