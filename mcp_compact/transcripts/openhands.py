@@ -13,9 +13,10 @@ from typing import Any
 from mcp_compact.messages.message import MESSAGE_TYPES, Message, Usage
 from mcp_compact.transcripts.entries import Entry, boundary
 from mcp_compact.transcripts.fields import count_of, object_of, text_of, uuid_of
-from mcp_compact.transcripts.kinds import HEADER
+from mcp_compact.transcripts.kinds import HEADER, UNKNOWN
 from mcp_compact.transcripts.openhands_kept import KeptEvents
 from mcp_compact.transcripts.openhands_sdk import SdkEvents
+from mcp_compact.transcripts.parsed import Parsed
 from mcp_compact.transcripts.pieces import (
     as_text,
     call,
@@ -85,19 +86,39 @@ class OpenHandsReader(TranslatedReader):
         if kind == CONDENSED and is_action and delegate is None:
             own = Entry(kind, raw, uuid=uuid, at=raw.get("timestamp"), body=body)
             return self._condensed(own, object_of(raw, "args"))
-        message, is_meta = self._action(raw, kind, number) if is_action else self._observation(raw, kind)
-        if message is None:
-            unknown: tuple[str, ...] = () if kind in SILENT or kind == "system" else (kind or UNNAMED,)
-        else:
-            unknown = ()
-            if number is not None and delegate is None and message.role in MESSAGE_TYPES:
-                self._kept.add(number)
+        message, is_meta = self._told(raw, kind, number, is_own=delegate is None)
+        unknown = () if _is_understood(kind, message) else (kind or UNNAMED,)
         return (
             Entry(
                 kind, raw, message, uuid, at=raw.get("timestamp"), is_meta=is_meta, agent_id=delegate, body=body,
                 unknown=unknown,
             ),
         )  # fmt: skip
+
+    def usual(self, raw: dict[str, Any], body: bytes | None, place: int) -> Parsed | None:
+        """An event of the agent itself that is no compaction and asks no other agent."""
+        if self._delegate is not None or "kind" in raw:
+            return None
+        kind = text_of(raw, "action", "observation") or ""
+        if kind in (DELEGATE, CONDENSED):
+            return None
+        number = count_of(raw, "id")
+        message, is_meta = self._told(raw, kind, number, is_own=True)
+        if not _is_understood(kind, message):
+            self.report.note_unknown(kind or UNNAMED, place)
+        uuid = None if number is None else uuid_of(f"event-{number}")
+        at = raw.get("timestamp")
+        return self._record_of(raw, body, kind or UNKNOWN, message, place, uuid=uuid, at=at, is_meta=is_meta)
+
+    def _told(
+        self, raw: Mapping[str, Any], kind: str, number: int | None, *, is_own: bool
+    ) -> tuple[Message | None, bool]:
+        """What a model was told by an event, or said; and whether nobody typed it."""
+        told = self._action(raw, kind, number) if "action" in raw else self._observation(raw, kind)
+        message = told[0]
+        if message is not None and is_own and number is not None and message.role in MESSAGE_TYPES:
+            self._kept.add(number)
+        return told
 
     def _delegate_at(self, number: int | None, *, is_asked: bool) -> str | None:
         """Whose an event is that asks another agent, or gives its answer."""
@@ -182,6 +203,10 @@ class OpenHandsReader(TranslatedReader):
         if summary:
             named = f"{own.uuid}:summary" if own.uuid else None
             yield Entry("summary", {"summary": summary}, made("user", summary), named, at=own.at, is_summary=True)
+
+
+def _is_understood(kind: str, message: Message | None) -> bool:
+    return message is not None or kind in SILENT or kind == "system"
 
 
 def _with_images(said: str, arguments: Mapping[str, Any]) -> str | list[Any]:
