@@ -7,7 +7,6 @@ number stays right when a session changes its model.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from mcp_compact.messages.blocks import (
     parse_content,
 )
 from mcp_compact.messages.image_header import image_size
+from mcp_compact.messages.json_writer import writer
 from mcp_compact.messages.values import value
 
 UNITS_PER_TOKEN = 1000
@@ -259,5 +259,5 @@ def image_tokens(width: int, height: int) -> int:
     return max(1, min(patches, IMAGE_MAX_TOKENS))
 
 
-json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
+json_text = writer(default=str)
 """JSON as it is counted: no blanks, nothing escaped that need not be."""
