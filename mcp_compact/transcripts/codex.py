@@ -18,7 +18,7 @@ from mcp_compact.transcripts.entries import Entry, boundary
 from mcp_compact.transcripts.fields import count_of, object_of, text_of, uuid_of
 from mcp_compact.transcripts.kinds import UNKNOWN
 from mcp_compact.transcripts.lines import Json, Line, whole_object
-from mcp_compact.transcripts.parsed import Parsed
+from mcp_compact.transcripts.parsed import Parsed, parsed_of
 from mcp_compact.transcripts.pieces import each_object
 from mcp_compact.transcripts.translated import TranslatedReader
 
@@ -183,7 +183,7 @@ class CodexReader(TranslatedReader):
         if self._held:
             first = self._held[0]
             if first.record.message is not None:
-                self._held[0] = first._replace(record=_with_usage(first.record, usage))
+                self._held[0] = parsed_of(_with_usage(first.record, usage), first.agent_id, first.line)
             yield from self._flush()
         elif self._answer is not None:
             uuid, body = self._answer

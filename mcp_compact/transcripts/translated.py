@@ -14,12 +14,12 @@ from itertools import chain
 from typing import Any, ClassVar
 
 from mcp_compact.errors import CallerError
-from mcp_compact.messages.codec import canonical, parse_time
+from mcp_compact.messages.codec import canonical
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.message import MESSAGE_TYPES, Message, Record
 from mcp_compact.transcripts.entries import Entry
 from mcp_compact.transcripts.facts import FactsGatherer, SessionFacts
-from mcp_compact.transcripts.fields import UUID_CHARS
+from mcp_compact.transcripts.fields import UUID_CHARS, time_of
 from mcp_compact.transcripts.kinds import HEADER, UNKNOWN
 from mcp_compact.transcripts.lines import Json, Line, Problem, excerpt
 from mcp_compact.transcripts.objects import (
@@ -30,7 +30,7 @@ from mcp_compact.transcripts.objects import (
     objects_of,
     several_conversations,
 )
-from mcp_compact.transcripts.parsed import Known, Parsed, derived_uuid, nothing_known
+from mcp_compact.transcripts.parsed import Known, Parsed, derived_uuid, nothing_known, parsed_of
 from mcp_compact.transcripts.quick_document import Document, Write
 from mcp_compact.transcripts.report import ImportReport, PairCheck
 
@@ -240,7 +240,7 @@ class TranslatedReader:
         if body is None:
             body = self._write(raw)
         if at is not self._at and (type(at) is not str or at != self._at):
-            self._at, self._at_ms = at, parse_time(at)
+            self._at, self._at_ms = at, time_of(at)
         if uuid is None:
             uuid = derived_uuid(self._session.session_id or self._source, self._ordinal, body)
         type_ = kind if message is None else message.role
@@ -259,7 +259,7 @@ class TranslatedReader:
                 report.messages += 1
                 self._pairs.look(record, place, known_call=self._is_resumed)
             facts.look_at_message(record, message)
-        return Parsed(record, record.agent_id, place)
+        return parsed_of(record, record.agent_id, place)
 
     def _make(self, entry: Entry) -> Record:
         """The record of an entry. Its values by place, for every entry of every import comes here."""
@@ -274,7 +274,7 @@ class TranslatedReader:
             kind, raw = "system", {**raw, "compactMetadata": entry.compaction}
         if at is not self._at and (type(at) is not str or at != self._at):
             # The records of one entry have one time, and what is written together has one text of it.
-            self._at, self._at_ms = at, parse_time(at)
+            self._at, self._at_ms = at, time_of(at)
         return Record(
             uuid,
             kind,
