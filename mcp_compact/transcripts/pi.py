@@ -6,7 +6,7 @@ replaced with a summary. Thinking stays in the archive unless its provider signe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, takewhile
 from typing import Any
 
@@ -57,9 +57,7 @@ class PiReader(TranslatedReader):
         self._stands_for: dict[str, str] = dict(own.get("stands_for", ()))
         """The last record that an entry became, where it became several."""
         for uuid, parent, is_message in own.get("entries", ()):
-            self._keep_in_mind(uuid, parent or None, is_root=parent is None)
-            if is_message:
-                self._note_message(uuid)
+            self._keep_in_mind(uuid, parent or None, is_root=parent is None, is_message=bool(is_message))
 
     def memory(self) -> dict[str, Any]:
         """The entries that a compaction may keep; a parent is named only where it is not the entry before."""
@@ -78,54 +76,46 @@ class PiReader(TranslatedReader):
             last = uuid
         return entries
 
-    def _keep_in_mind(self, uuid: str, parent: str | None, *, is_root: bool = False) -> None:
+    def _keep_in_mind(self, uuid: str, parent: str | None, *, is_root: bool, is_message: bool) -> None:
         before = self._last
         parent = None if is_root else parent or before
         if uuid in self._parents:
             self._told = None
         elif self._told is not None:
-            self._told.append((uuid, "" if parent == before else parent, 0))
+            self._told.append((uuid, "" if parent == before else parent, int(is_message)))
         self._parents[uuid] = parent
         self._last = uuid
+        if is_message:
+            self._messages.add(uuid)
         if len(self._parents) > IN_MIND:
             self._forget(list(islice(self._parents, IN_MIND // 2)))
 
-    def _note_message(self, uuid: str) -> None:
-        """The entry that was kept in mind last is a message."""
-        self._messages.add(uuid)
-        if self._told:
-            self._told[-1] = (*self._told[-1][:2], 1)
-
-    def entries(self, raw: Mapping[str, Any], body: bytes | None) -> Iterator[Entry]:
+    def entries(self, raw: Mapping[str, Any], body: bytes | None) -> Iterable[Entry]:
         """The records of one entry."""
         kind, at = text_of(raw, "type") or "", raw.get("timestamp")
         if kind == "session":
             self._begin(raw)
-            yield Entry(HEADER, raw, at=at, body=body)
-            return
+            return (Entry(HEADER, raw, at=at, body=body),)
         self._count += 1
         # Without ids of its own an entry is named by its place: a compaction counts places too.
         uuid, named = uuid_of(raw.get("id")) or f"entry-{self._count}", uuid_of(raw.get("parentId"))
         # The user went back to before the first entry, or it is the first.
         is_root = raw.get("parentId", "") is None
-        self._keep_in_mind(uuid, named, is_root=is_root)
-        self._look(kind, raw)
-        parent = self._stands_for.get(named, named) if named else None
-        if kind == "compaction" and (summary := text_of(raw, "summary")):
-            yield from self._compaction(raw, uuid, parent, summary, body)
-            return
-        unknown: tuple[str, ...] = () if kind in KNOWN else (kind or UNNAMED,)
         inner = object_of(raw, "message")
         message = _message(kind, raw, inner)
-        is_meta = False
+        self._keep_in_mind(uuid, named, is_root=is_root, is_message=message is not None)
+        parent = self._stands_for.get(named, named) if named else None
+        if kind == "compaction" and (summary := text_of(raw, "summary")):
+            return self._compaction(raw, uuid, parent, summary, body)
         if kind == "message":
             unknown = _unknown_parts(inner.get("content"))
             if message is None and not unknown and inner.get("excludeFromContext") is not True:
                 unknown = (f"role {inner.get('role')}",)
-        if message is not None:
-            self._note_message(uuid)
-            is_meta = kind != "message" or inner.get("role") == "bashExecution"
-        yield Entry(kind, raw, message, uuid, parent, is_root, at=at, is_meta=is_meta, body=body, unknown=unknown)
+            is_meta = message is not None and inner.get("role") == "bashExecution"
+        else:
+            self._look(kind, raw)
+            unknown, is_meta = () if kind in KNOWN else (kind or UNNAMED,), message is not None
+        return (Entry(kind, raw, message, uuid, parent, is_root, at, "", is_meta, body=body, unknown=unknown),)
 
     def _begin(self, raw: Mapping[str, Any]) -> None:
         session = self.session
