@@ -194,11 +194,14 @@ class CodexReader(TranslatedReader):
                 yield Parsed(_with_usage(record, usage), None, 0)
         self._answer = None
 
-    def _flush(self) -> Iterator[Parsed]:
-        held, self._held = self._held, []
-        if held and (answer := held[0].record).message is not None:
-            self._answer = (answer.uuid, answer.body)
-        yield from held
+    def _flush(self) -> list[Parsed]:
+        """What was held back, to be handed out."""
+        held = self._held
+        if held:
+            self._held = []
+            if (answer := held[0].record).message is not None:
+                self._answer = (answer.uuid, answer.body)
+        return held
 
     # ------------------------------------------------------------ facts
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from mcp_compact.messages.blocks import LIST, OBJECT, parse_content
+from mcp_compact.messages.blocks import LIST, OBJECT, parse_block, parse_content
 from mcp_compact.messages.message import Message
 from mcp_compact.transcripts.fields import text_of
 from mcp_compact.transcripts.lines import whole_object
@@ -31,9 +31,9 @@ def message_of(item: Raw) -> Message | None:
         return _message(item)
     if kind in CALLS and (call_id := text_of(item, "call_id")):
         name = text_of(item, "name") or SHELL
-        return _made("assistant", [{"type": "tool_use", "id": call_id, "name": name, "input": _input(item)}])
+        return _alone("assistant", {"type": "tool_use", "id": call_id, "name": name, "input": _input(item)})
     if kind in OUTPUTS and (call_id := text_of(item, "call_id")):
-        return _made("user", [{"type": "tool_result", "tool_use_id": call_id, **_output(item.get("output"))}])
+        return _alone("user", {"type": "tool_result", "tool_use_id": call_id, **_output(item.get("output"))})
     return _message(item) if "role" in item and text_of(item, "type") is None else None
 
 
@@ -54,8 +54,10 @@ def _message(item: Raw) -> Message:
     role = text_of(item, "role") or "user"
     role = role if role in ("user", "assistant") else "system"
     content = item.get("content")
-    parts = content if isinstance(content, list) else []
-    return _made(role, content if isinstance(content, str) else [_part(part) for part in parts])
+    if isinstance(content, str):
+        return _made(role, content)
+    parts = [_part(part) for part in content] if isinstance(content, list) else []
+    return _alone(role, parts[0]) if len(parts) == 1 else _made(role, parts)
 
 
 def _part(part: object) -> object:
@@ -105,6 +107,11 @@ def _output(output: object) -> Raw:
     if isinstance(output, LIST):
         return {"content": [_part(part) for part in output]}
     return {"content": json.dumps(output, ensure_ascii=False)}
+
+
+def _alone(role: str, block: object) -> Message:
+    """A message of one block, as nearly all are."""
+    return Message(role, [block], (parse_block(block),))
 
 
 def _made(role: str, content: Any) -> Message:  # noqa: ANN401 - text or blocks
