@@ -25,6 +25,8 @@ class Attempt:
     answer: SummaryAnswer | None = None
     drop_tokens: int = 0
     """So much of the oldest material is left out of a summary's request: it was too long for the writer."""
+    room_tokens: int | None = None
+    """What the writer has room for beside its own context; None: a window of its own, as large as the session's."""
 
 
 @dataclass(frozen=True, slots=True)

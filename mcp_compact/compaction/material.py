@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
-from mcp_compact.compaction.micro import is_compactable
-from mcp_compact.compaction.policy import MicroPolicy
 from mcp_compact.compaction.prompts import LAST_SUMMARY, MATERIAL
 from mcp_compact.messages.blocks import (
     CLEARED_MEDIA,
-    CLEARED_RESULT,
     Block,
     MediaBlock,
     OtherBlock,
@@ -19,12 +16,15 @@ from mcp_compact.messages.blocks import (
     ToolResultBlock,
     ToolUseBlock,
 )
+from mcp_compact.messages.clearing import ClearedText
 from mcp_compact.messages.codec import canonical
 from mcp_compact.messages.ids import ToolUseId
 from mcp_compact.messages.masking import masked
 from mcp_compact.messages.message import Record
 
 _TICKS = re.compile(r"~{3,}")
+MARK = ClearedText(hint="")
+"""What stands for a result that is left out: whoever writes cannot fetch it."""
 DROPPED = "(The oldest {number} messages are left out here: the material was too long.)"
 
 
@@ -36,17 +36,15 @@ class Rendered:
     text: str
 
 
-def render(records: Sequence[Record], policy: MicroPolicy) -> list[Rendered]:
-    """The records as text: old compactable results cleared, media as marks, thinking left out."""
-    tools = {call.id: call.name for record in records for call in record.calls}
-    clearable = [
-        result.tool_use_id
-        for record in records
-        for result in record.results
-        if is_compactable(tools.get(result.tool_use_id, ""), policy)
-    ]
-    cleared = set(clearable[: max(0, len(clearable) - policy.keep_recent)])
+def render(records: Sequence[Record], cleared: Container[ToolUseId] = ()) -> list[Rendered]:
+    """The records as text: media as marks, thinking left out, of the results of these calls a mark only."""
+    tools = tools_of(records)
     return [Rendered(record, text) for record in records if (text := _record(record, tools, cleared))]
+
+
+def tools_of(records: Sequence[Record]) -> dict[ToolUseId, str]:
+    """The names of the tools that were called."""
+    return {call.id: call.name for record in records for call in record.calls}
 
 
 def material_text(summaries: Sequence[str], rendered: Sequence[Rendered], dropped: int) -> str:
@@ -65,12 +63,19 @@ def framed(text: str) -> str:
     return f"{fence}\n{text}\n{fence}"
 
 
-def _record(record: Record, tools: dict[ToolUseId, str], cleared: set[ToolUseId]) -> str:
+def result_text(block: ToolResultBlock, tools: Mapping[ToolUseId, str], *, cleared: bool) -> str:
+    """One result in its frame; cleared, an error keeps its first line before the mark."""
+    name = tools.get(block.tool_use_id, "a tool")
+    text = MARK.result(block) if cleared else _result(block)
+    return f"[Result of {name}{', an error' if block.is_error else ''}]\n{framed(masked(text))}"
+
+
+def _record(record: Record, tools: Mapping[ToolUseId, str], cleared: Container[ToolUseId]) -> str:
     parts = [part for block in record.blocks if (part := _block(block, record, tools, cleared))]
     return "\n".join(parts)
 
 
-def _block(block: Block, record: Record, tools: dict[ToolUseId, str], cleared: set[ToolUseId]) -> str:
+def _block(block: Block, record: Record, tools: Mapping[ToolUseId, str], cleared: Container[ToolUseId]) -> str:
     match block:
         case TextBlock(text=text) if text.strip():
             who = "Assistant" if record.type == "assistant" else ("Reminder" if record.is_meta else "User")
@@ -78,9 +83,7 @@ def _block(block: Block, record: Record, tools: dict[ToolUseId, str], cleared: s
         case ToolUseBlock():
             return f"[Call {block.name}]\n{framed(masked(canonical(block.input).decode(errors='replace')))}"
         case ToolResultBlock():
-            name = tools.get(block.tool_use_id, "a tool")
-            text = CLEARED_RESULT if block.tool_use_id in cleared else _result(block)
-            return f"[Result of {name}{', an error' if block.is_error else ''}]\n{framed(masked(text))}"
+            return result_text(block, tools, cleared=block.tool_use_id in cleared)
         case MediaBlock():
             return CLEARED_MEDIA.get(block.kind, CLEARED_MEDIA["image"])
         case OtherBlock(type=kind) if kind:

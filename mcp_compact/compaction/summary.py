@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mcp_compact.compaction.answers import Refused, usable_text
@@ -14,7 +13,7 @@ from mcp_compact.compaction.extract import Material, extract
 from mcp_compact.compaction.findings import found
 from mcp_compact.compaction.identifiers import CODE, FLAG, HASH, SYMBOL, URL, identifiers, stands_alone
 from mcp_compact.compaction.identifiers import PATH as PATH_NAME
-from mcp_compact.compaction.material import Rendered, material_text, render
+from mcp_compact.compaction.material import material_text
 from mcp_compact.compaction.plan import CompactionPlan, Declined
 from mcp_compact.compaction.policy import UNKNOWN_WINDOW, levels, tail_limits
 from mcp_compact.compaction.prompts import SYSTEM, summary_prompt
@@ -22,9 +21,10 @@ from mcp_compact.compaction.request import Bodies
 from mcp_compact.compaction.restore import folded
 from mcp_compact.compaction.session_memory import summaries_of
 from mcp_compact.compaction.snapshot import Snapshot
+from mcp_compact.compaction.summary_material import fitted
 from mcp_compact.compaction.tail import fitted_tail, gone_results
 from mcp_compact.messages.ids import ToolUseId
-from mcp_compact.messages.weights import UNITS_PER_TOKEN
+from mcp_compact.messages.weights import UNITS_PER_TOKEN, Weight
 from mcp_compact.messages.words import users_words
 
 PATH = "summary"
@@ -74,10 +74,9 @@ def compact_by_summary(attempt: Attempt) -> CompactionPlan | NeedsRecords | Summ
     bodies = window.bodies(attempt)
     if isinstance(bodies, NeedsRecords):
         return bodies
-    request = _request(attempt, bodies)
     if attempt.answer is None:
-        return request
-    text = usable_text(attempt.answer, request.prompt)
+        return _request(attempt, bodies)
+    text = usable_text(attempt.answer, prompt_of(attempt))
     if isinstance(text, Refused):
         return Declined(PATH, text.reason, text.detail)
     return _plan(attempt, bodies, window, text)
@@ -99,30 +98,36 @@ def _window(attempt: Attempt) -> Window | Declined:
     return Window(target, index, snapshot.tail[index:], refresh=False)
 
 
+def prompt_of(attempt: Attempt) -> str:
+    """What whoever writes is asked."""
+    return summary_prompt(attempt.request.custom_instructions, attempt.request.must_keep)
+
+
+def beside_material(attempt: Attempt) -> int:
+    """Tokens that a writer needs beside the material: for what it is asked and for what it writes."""
+    units = sum(attempt.around.count([SYSTEM, prompt_of(attempt)]))
+    return MAX_SUMMARY_TOKENS + attempt.snapshot.family.tokens(Weight(units=units))
+
+
 def _request(attempt: Attempt, bodies: Bodies) -> SummaryRequest:
+    count, snapshot = attempt.around.count, attempt.snapshot
     # What is put back is not summarised: skills, and what an earlier compaction put back.
     apart = found(bodies.leaving).skill_seqs
-    rendered = render([record for record in bodies.leaving if record.seq not in apart], attempt.policy.micro)
-    units = attempt.around.count([item.text for item in rendered])
-    first = _first_kept(rendered, units, attempt.drop_tokens)
-    prompt = summary_prompt(attempt.request.custom_instructions, attempt.request.must_keep)
-    summaries = [item.text for item in attempt.snapshot.service if item.text and item.kind != "attachment"]
-    material = material_text(summaries, rendered[first:], first)
-    tokens = attempt.around.count([material])[0] // UNITS_PER_TOKEN
-    window = levels(attempt.snapshot.context_window, attempt.policy.compact_at).window
-    return SummaryRequest(SYSTEM, prompt, material, tokens, MAX_SUMMARY_TOKENS, first, context_window=window)
+    leaving = [record for record in bodies.leaving if record.seq not in apart]
+    summaries = [item.text for item in snapshot.service if item.text and item.kind != "attachment"]
+    window = levels(snapshot.context_window, attempt.policy.compact_at).window
+    room = snapshot.family.units(_room(attempt, window)) - count([material_text(summaries, (), 0)])[0]
+    shown = fitted(leaving, attempt.policy.micro, room, attempt.drop_tokens * UNITS_PER_TOKEN, count)
+    material = material_text(summaries, shown.rendered, shown.dropped)
+    tokens, prompt = count([material])[0] // UNITS_PER_TOKEN, prompt_of(attempt)
+    return SummaryRequest(SYSTEM, prompt, material, tokens, MAX_SUMMARY_TOKENS, shown.dropped, context_window=window)
 
 
-def _first_kept(rendered: Sequence[Rendered], units: Sequence[int], drop_tokens: int) -> int:
-    """How many of the oldest records are left out so that so many tokens go, by whole rounds."""
-    gone, last = 0, max((i for i, item in enumerate(rendered) if item.record.type == "assistant"), default=0)
-    for index, item in enumerate(rendered):
-        if gone >= drop_tokens * UNITS_PER_TOKEN and (index == 0 or item.record.type == "assistant"):
-            return index
-        if index >= last:
-            return last if drop_tokens else 0
-        gone += units[index]
-    return 0
+def _room(attempt: Attempt, window: int) -> int:
+    """Tokens for the material. A model's own window is not known: it is taken to be as large as the session's."""
+    if attempt.room_tokens is not None:
+        return attempt.room_tokens
+    return max(window - beside_material(attempt), window // 2)
 
 
 def _plan(attempt: Attempt, bodies: Bodies, window: Window, text: str) -> CompactionPlan | Declined:

@@ -40,11 +40,15 @@ class Waiting:
     """Of the hooks, where the caller has not read them yet."""
     within_s: float = 0
     """Where not 0: an answer that took longer does not count."""
+    room_tokens: int | None = None
+    """What the material was fitted into: every page of it is made anew, and all are of one and the same."""
 
 
 async def ask_agent(job: Job, attempt: Attempt, asked: SummaryRequest) -> CompactResult:
     """Remember the compaction and ask the caller for the summary."""
-    compaction_id = await _remembered(job, attempt, Waiting(attempt.request, asked.declined))
+    compaction_id = await _remembered(
+        job, attempt, Waiting(attempt.request, asked.declined, room_tokens=attempt.room_tokens)
+    )
     return material_page(job, attempt, asked, compaction_id, 0)
 
 
@@ -103,7 +107,9 @@ def waiting_of(text: str) -> Waiting:
     """The waiting compaction that was stored."""
     fields = json.loads(text)
     declined = tuple(Declined(**item) for item in fields["declined"])
-    return Waiting(_request_of(fields["request"]), declined, tuple(fields["warnings"]), fields["within_s"])
+    # Those that were stored by an older version name no room.
+    room, warnings = fields.get("room_tokens"), tuple(fields["warnings"])
+    return Waiting(_request_of(fields["request"]), declined, warnings, fields["within_s"], room)
 
 
 def _request_of(fields: dict[str, Any]) -> CompactRequest:

@@ -15,7 +15,16 @@ from mcp_compact.ports.store import SessionKey, SessionRow, Stamp
 from mcp_compact.service import breaker
 from mcp_compact.service.deps import Deps, family
 from mcp_compact.service.dry_run import keep_plan
-from mcp_compact.service.jobs import CompactCall, Job, applies_to, job_of, nothing_done, planned, read_snapshot
+from mcp_compact.service.jobs import (
+    CompactCall,
+    Job,
+    applies_to,
+    job_of,
+    nothing_done,
+    planned,
+    read_snapshot,
+    room_of_first,
+)
 from mcp_compact.service.results import CompactResult, UndoResult
 from mcp_compact.service.writing import written
 
@@ -51,6 +60,7 @@ async def _compacted(deps: Deps, key: SessionKey, call: CompactCall) -> CompactR
         await breaker.came_to_nothing(job, repeated)
         return nothing_done(job, snapshot, repeated)
     attempt = Attempt(snapshot, job.request, job.policy, await deps.surroundings(key.session_id))
+    attempt = replace(attempt, room_tokens=room_of_first(job, attempt))
     outcome, attempt = await planned(job, attempt)
     if isinstance(outcome, NothingDone):
         return await _declined(job, attempt, outcome, print_)

@@ -10,11 +10,11 @@ from anyio import to_thread
 from mcp_compact.compaction.attempt import Attempt, NeedsRecords, target_of
 from mcp_compact.compaction.overrun import Overrun, read_overrun
 from mcp_compact.compaction.pipeline import Finished, NothingDone, start
-from mcp_compact.compaction.policy import Policy, tail_limits
+from mcp_compact.compaction.policy import Policy, levels, tail_limits
 from mcp_compact.compaction.reactive import target_after
 from mcp_compact.compaction.request import CompactRequest, Loaded
 from mcp_compact.compaction.snapshot import Base, Reach, Snapshot
-from mcp_compact.compaction.summary import SummaryRequest
+from mcp_compact.compaction.summary import SummaryRequest, beside_material
 from mcp_compact.errors import CallerError, ServerError
 from mcp_compact.messages.masking import masked
 from mcp_compact.ports.store import SessionKey, SessionRow
@@ -143,6 +143,19 @@ async def planned(job: Job, attempt: Attempt) -> tuple[Finished | SummaryRequest
     if isinstance(outcome, NeedsRecords):
         raise ServerError("no_records", "The records of the session could not be read.", "Run `mcp-compact doctor`.")
     return outcome, attempt
+
+
+def room_of_first(job: Job, attempt: Attempt) -> int | None:
+    """The room of whoever is asked first, as `Attempt.room_tokens` has it."""
+    agent_is_first = next(iter(job.writers), "") == AGENT
+    return room_of_agent(attempt) if agent_is_first else None
+
+
+def room_of_agent(attempt: Attempt) -> int:
+    """Tokens of material that the session's own agent can read and write of before its context is at the hard level."""
+    snapshot = attempt.snapshot
+    hard = levels(snapshot.context_window, attempt.policy.compact_at).hard
+    return max(0, hard - snapshot.live_tokens - snapshot.overhead_tokens - beside_material(attempt))
 
 
 def applies_to(row: SessionRow) -> str:

@@ -126,7 +126,8 @@ def _used() -> CallerError:
 
 async def resumed(deps: Deps, pending: Pending) -> tuple[Job, Attempt]:
     """The attempt as it was when the summary was asked for."""
-    request = waiting_of(pending.request).request
+    waiting = waiting_of(pending.request)
+    request = waiting.request
     call = CompactCall(
         trigger=request.trigger,
         custom_instructions=request.custom_instructions,
@@ -138,7 +139,8 @@ async def resumed(deps: Deps, pending: Pending) -> tuple[Job, Attempt]:
     job = replace(await job_of(deps, pending.key, call), request=request)
     job = replace(job, policy=replace(job.policy, summaries=True))
     snapshot = await read_snapshot(job, pending.base.last_seq)
-    return job, Attempt(snapshot, request, job.policy, await deps.surroundings(pending.key.session_id))
+    around = await deps.surroundings(pending.key.session_id)
+    return job, Attempt(snapshot, request, job.policy, around, room_tokens=waiting.room_tokens)
 
 
 def _base_changed(job: Job, attempt: Attempt) -> CompactResult:

@@ -11,7 +11,7 @@ from mcp_compact.compaction.summary import SummaryRequest
 from mcp_compact.errors import ServerError
 from mcp_compact.ports.summarizer import Later, Summarizer, WriterFailed, Written
 from mcp_compact.service.asking import ask_agent, ask_client
-from mcp_compact.service.jobs import Job, planned
+from mcp_compact.service.jobs import Job, planned, room_of_agent
 from mcp_compact.service.results import CompactResult
 
 MAX_TRIES = 3
@@ -26,7 +26,7 @@ async def written(job: Job, attempt: Attempt, asked: SummaryRequest) -> Finished
     for writer in job.writers.values():
         so_far = replace(asked, declined=declined)
         if writer is None:
-            return await ask_agent(job, attempt, so_far)
+            return await _by_agent(job, attempt, so_far)
         outcome = await _by_writer(job, attempt, asked, writer)
         if isinstance(outcome, Later):
             return await ask_client(job, attempt, so_far, outcome.within_s)
@@ -34,6 +34,14 @@ async def written(job: Job, attempt: Attempt, asked: SummaryRequest) -> Finished
         if isinstance(outcome, Finished):
             return replace(outcome, declined=declined)
     return NothingDone("failed", declined)
+
+
+async def _by_agent(job: Job, attempt: Attempt, asked: SummaryRequest) -> CompactResult:
+    """The agent reads the material into the context that is to become smaller: into the room that is left there."""
+    if attempt.room_tokens is None:
+        again, attempt = await planned(job, replace(attempt, room_tokens=room_of_agent(attempt)))
+        asked = replace(again, declined=asked.declined) if isinstance(again, SummaryRequest) else asked
+    return await ask_agent(job, attempt, asked)
 
 
 async def _by_writer(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mcp_compact.compaction.material import material_text, render
-from mcp_compact.compaction.policy import MicroPolicy
 from mcp_compact.messages.masking import MASK
 from mcp_compact.testing import Talk
 
@@ -17,7 +16,7 @@ def test_keys_reach_no_writer_whatever_they_stand_in():
     talk.assistant(f"I use {KEY}")
     talk.add("assistant", [{"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": f"login {KEY}"}}])
     talk.results("t1", text=f"the key {KEY} is good")
-    text = material_text([f"the key was {KEY}"], render(talk.records, MicroPolicy()), 0)
+    text = material_text([f"the key was {KEY}"], render(talk.records), 0)
     assert KEY not in text
     assert text.count(MASK) == 5
     assert "deploy with" in text

@@ -14,6 +14,7 @@ from mcp_compact.compaction.summary import SummaryRequest
 from mcp_compact.config import load_settings
 from mcp_compact.errors import CallerError
 from mcp_compact.ports.hooks import HookDetails, HookOutcome
+from mcp_compact.ports.store import SessionFacts
 from mcp_compact.ports.summarizer import Summarizer, TooLong, WriterFailed, Written
 from mcp_compact.service.jobs import CompactCall
 from mcp_compact.service.results import CompactResult
@@ -330,3 +331,82 @@ async def test_where_even_the_last_round_is_too_long_the_largest_messages_are_na
         assert result.status == "failed"
         assert any(d.reason == "too_long" and stored.uuids[0] in d.detail for d in result.declined)
         assert result.boundary_uuid == ""
+
+
+def failing(results: int = 8) -> list[dict[str, Any]]:
+    """A small session of commands, half of which failed."""
+    out: list[dict[str, Any]] = [{"role": "user", "content": "Fix it."}]
+    for n in range(results):
+        call = {"type": "tool_use", "id": f"e{n}", "name": "Bash", "input": {"command": f"make t{n}"}}
+        said = f"ERR_CODE_{n}: undefined symbol\n" + f"WHOLE_{n} " * 150
+        out += [{"role": "assistant", "content": [call]}]
+        out += [{"role": "user", "content": [tool_result(f"e{n}", said, is_error=n % 2 == 0)]}]
+    for n in range(6):
+        out += [{"role": "assistant", "content": f"I think aloud {n}. " + "w " * 2_500}]
+        out += [{"role": "user", "content": f"Yes, {n}."}]
+    return out
+
+
+FAILURES = CompactCall(force=True, custom_instructions="List every error code.", agent_writes=True)
+
+
+async def whole_material(service: Service, page: CompactResult) -> str:
+    text = page.material
+    while page.next_cursor:
+        page = await service.material("s", page.next_cursor)
+        text += page.material
+    return text
+
+
+async def test_the_agent_is_given_every_result_of_a_session_that_its_context_has_room_for(tmp_path: Path) -> None:
+    async with opened(tmp_path) as service:
+        await service.append_messages(failing(), "s", SessionFacts(context_window=200_000))
+        text = await whole_material(service, await service.compact("s", FAILURES))
+        assert [n for n in range(8) if f"WHOLE_{n}" in text] == list(range(8))
+
+
+async def test_in_a_full_context_old_results_leave_the_material_and_all_pages_are_of_one(tmp_path: Path) -> None:
+    async with opened(tmp_path) as service:
+        await service.append_messages(failing(30), "s", SessionFacts(context_window=48_000))
+        page = await service.compact("s", FAILURES)
+        # What is measured meanwhile leaves another room, and the pages are to be of the same material.
+        await service.append_messages([{"role": "assistant", "content": "word " * 500}], "s")
+        text = await whole_material(service, page)
+        shown = [n for n in range(30) if f"WHOLE_{n}" in text]
+        assert 5 <= len(shown) < 30
+        assert shown[-5:] == list(range(25, 30))
+        assert [n for n in range(0, 30, 2) if f"ERR_CODE_{n}:" in text] == list(range(0, 30, 2))
+        assert text.count("[Call Bash]") == 30
+
+
+@pytest.mark.parametrize("summarizers", [("provider",), ("provider", "agent")])
+async def test_a_model_is_given_every_result_that_a_window_of_its_own_has_room_for(
+    tmp_path: Path, summarizers: tuple[str, ...]
+) -> None:
+    writer = Scripted(good())
+    async with opened(tmp_path, summarizers=summarizers, writers={"provider": writer}) as service:
+        await service.append_messages(failing(), "s", SessionFacts(context_window=48_000))
+        await service.compact("s", FAILURES)
+        assert [n for n in range(8) if f"WHOLE_{n}" in writer.asked[0].material] == list(range(8))
+
+
+async def test_a_model_that_says_it_is_too_long_is_given_fewer_results_before_fewer_rounds(tmp_path: Path) -> None:
+    writer = Scripted(TooLong(Overrun(5_000, 4_000)), good())
+    async with opened(tmp_path, summarizers=("provider",), writers={"provider": writer}) as service:
+        await service.append_messages(failing(30), "s")
+        await service.compact("s", FAILURES)
+        first, second = writer.asked
+        assert second.material_tokens <= first.material_tokens - 1_000
+        assert second.dropped_messages == 0
+        assert [n for n in range(0, 30, 2) if f"WHOLE_{n}" in second.material] == list(range(0, 30, 2))
+
+
+async def test_an_agent_after_a_model_is_given_what_its_own_context_has_room_for(tmp_path: Path) -> None:
+    writer = Scripted(WriterFailed("unavailable", "not today"))
+    async with opened(tmp_path, summarizers=("provider", "agent"), writers={"provider": writer}) as service:
+        await service.append_messages(failing(30), "s", SessionFacts(context_window=48_000))
+        page = await service.compact("s", FAILURES)
+        text = await whole_material(service, page)
+        assert page.declined[-1].reason == "unavailable"
+        assert len([n for n in range(30) if f"WHOLE_{n}" in text]) < 30
+        assert all(f"WHOLE_{n}" in writer.asked[0].material for n in range(30))
