@@ -74,7 +74,7 @@ class OpencodeReader(TranslatedReader):
             self._asked, self._before = asks, len(self._records)
         is_summary = role == "assistant" and info.get("summary") is True and bool(info.get("finish"))
         words = {**raw, "parts": rest} if tools else raw
-        found = [_words(words, rest, role, own, at, is_summary=is_summary)]
+        found = [_words(words, info, rest, own, at, is_summary=is_summary)]
         if tools:
             found += _calls(tools, own, text_of(info, "modelID"), at)
             found += _outcomes(tools, own)
@@ -114,10 +114,10 @@ def _parted(parts: object) -> tuple[list[Raw], list[Raw], Raw | None]:
     return tools, rest, asks
 
 
-def _words(raw: Raw, parts: list[Raw], role: str, own: str | None, at: object, *, is_summary: bool) -> Entry:
+def _words(raw: Raw, info: Raw, parts: list[Raw], own: str | None, at: object, *, is_summary: bool) -> Entry:
     """What a message says itself: its parts but for the calls."""
-    info, (blocks, unknown) = object_of(raw, "info"), _blocks(parts)
-    model = text_of(info, "modelID")
+    blocks, unknown = _blocks(parts)
+    role, model = info["role"], text_of(info, "modelID")
     if is_summary:
         # It is given to the model as what was said before: it stands in the user's place.
         spoken = made("user", blocks, model=model)
@@ -151,14 +151,15 @@ def _outcomes(tools: list[Raw], own: str | None) -> Iterator[Entry]:
         told = {**state}
         told.pop("input", None)
         raw = {"of": own, "callID": call_id, "state": told}
-        message = made("user", [_given(call_id, state)])
-        yield Entry("result", raw, message, uuid, at=object_of(state, "time").get("end"))
+        time = object_of(state, "time")
+        message = made("user", [_given(call_id, state, is_cleared=bool(time.get("compacted")))])
+        yield Entry("result", raw, message, uuid, at=time.get("end"))
 
 
-def _given(call_id: str, state: Raw) -> dict[str, Any]:
+def _given(call_id: str, state: Raw, *, is_cleared: bool) -> dict[str, Any]:
     """The result that the model is sent."""
     failed = state.get("status") == "error"
-    if object_of(state, "time").get("compacted"):
+    if is_cleared:
         return result(call_id, CLEARED_RESULT, failed=failed)
     content = as_text(state.get("error" if failed else "output"))
     media = [image_at(url) for each in each_object(state.get("attachments")) if (url := text_of(each, "url"))]
