@@ -20,6 +20,7 @@ from mcp_compact.messages.masking import masked
 from mcp_compact.ports.store import SessionKey, SessionRow
 from mcp_compact.ports.summarizer import Summarizer
 from mcp_compact.service.deps import Deps, family
+from mcp_compact.service.next_steps import Situation, next_step
 from mcp_compact.service.results import CompactResult
 
 TRIGGERS = ("agent", "manual", "auto", "reactive")
@@ -176,15 +177,5 @@ def nothing_done(job: Job, snapshot: Snapshot, outcome: NothingDone, warnings: t
         applies_to=applies_to(job.row),
         declined=outcome.declined,
         warnings=warnings,
-        next=_next_step(outcome),
+        next=next_step(outcome, Situation(snapshot, job.request, job.policy, job.row.owner == "client")),
     )
-
-
-def _next_step(outcome: NothingDone) -> str:
-    match outcome.status:
-        case "below_threshold":
-            return "Go on working; pass force=true to compact now all the same."
-        case "nothing_to_compact":
-            return "Go on working; a smaller target_tokens (with force=true) would let more leave."
-        case _:
-            return "Pass a larger target_tokens, or take large results out with microcompact_tool_results."

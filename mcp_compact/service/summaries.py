@@ -6,6 +6,7 @@ the same prompt and, with the summary, the same plan, also after a restart.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import dropwhile
 
@@ -28,6 +29,8 @@ from mcp_compact.service.results import CompactResult
 from mcp_compact.service.writing import written
 
 MAX_SUMMARY_CHARS = 400_000
+TOO_MUCH = ("gain_too_small", "still_above_target", "too_large")
+"""Reasons that say that a shorter summary would do."""
 
 
 async def submit_summary(deps: Deps, namespace: str, compaction_id: str, summary: str) -> CompactResult:
@@ -48,7 +51,7 @@ async def submit_summary(deps: Deps, namespace: str, compaction_id: str, summary
     if isinstance(outcome, NothingDone):
         await breaker.came_to_nothing(job, outcome)
         refused = nothing_done(job, attempt.snapshot, replace(outcome, status="failed"))
-        return replace(refused, compaction_id=compaction_id, next="Write it anew and call submit_summary again.")
+        return replace(refused, compaction_id=compaction_id, next=_write_again(refused.declined))
     if not await deps.store.use_pending(namespace, compaction_id, deps.clock.now_ms()):
         raise _used()
     return await committed(job, attempt.snapshot, Finished(outcome.plan, outcome.declined, "agent"))
@@ -118,6 +121,12 @@ async def usable_pending(deps: Deps, namespace: str, compaction_id: str) -> Pend
     if deps.clock.now_ms() > pending.expires_ms:
         raise CallerError("compaction_expired", "The compaction is older than an hour.", "Call compact_session again.")
     return pending
+
+
+def _write_again(declined: Sequence[Declined]) -> str:
+    """What to do with a summary that was not taken."""
+    too_much = any(item.reason in TOO_MUCH for item in declined[-1:])
+    return f"Write it {'much shorter' if too_much else 'anew'} and call submit_summary again with this compaction_id."
 
 
 def _used() -> CallerError:
