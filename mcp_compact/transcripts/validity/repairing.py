@@ -145,9 +145,14 @@ def _edited(items: Sequence[Item], found: Sequence[Finding], edits: Mapping[str,
 
 
 def with_block(message: Json, key: str, at: Sequence[int], change: Callable[[Any], Sequence[Any]]) -> Json:
-    """The message with the block at a place replaced by what `change` makes of it (none: left out)."""
+    """The message with the block at a place replaced by what `change` makes of it (none: left out).
+
+    What was mended behind it may have taken it along: then nothing is left to do.
+    """
     blocks = list(message[key])
     first, *rest = at
+    if first >= len(blocks):
+        return message
     if rest:
         blocks[first] = with_block(dict(blocks[first]), "content", rest, change)
     else:

@@ -56,3 +56,28 @@ def test_messages_without_a_finding_are_kept_as_they_are(name: str, data: st.Dat
             assert all(_without_call(message) in given_out for message in kept)
     else:
         assert repaired(name, given_list).messages == given_list
+
+
+thought = st.builds(
+    lambda text, signature: {"type": "thinking", "thinking": text, "signature": signature},
+    st.sampled_from(("", "so")),
+    st.sampled_from(("", "signed")),
+)
+said = st.builds(lambda text: {"type": "text", "text": text}, st.sampled_from(("", " ", "done ")))
+
+
+@given(st.lists(thought | said, min_size=1, max_size=16))
+def test_an_answer_of_thoughts_is_mended_whatever_is_wrong_with_several_of_them(blocks: list[dict[str, str]]):
+    done = repaired("anthropic", [{"role": "user", "content": "go"}, {"role": "assistant", "content": blocks}])
+    assert refused(findings("anthropic", done.messages)) == []
+    kept = [block for message in done.messages[1:] for block in message["content"]]
+    assert [block for block in kept if block["type"] == "thinking"] == [
+        block
+        for at, block in enumerate(blocks)
+        if block["type"] == "thinking" and block["signature"] and _leads_on(blocks[at:])
+    ]
+
+
+def _leads_on(blocks: list[dict[str, str]]) -> bool:
+    """Is there something said behind a thought?"""
+    return any(block["type"] == "text" and block["text"].strip() for block in blocks)
