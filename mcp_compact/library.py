@@ -9,24 +9,23 @@ from typing import Any
 from mcp_compact.compaction.policy import Policy
 from mcp_compact.compaction.request import CompactRequest
 from mcp_compact.errors import CallerError
-from mcp_compact.messages.codec import canonical
-from mcp_compact.messages.message import Record
+from mcp_compact.messages.live import LiveContext
 from mcp_compact.messages.weights import UNITS_PER_TOKEN, CountUnits, Family, family_of
+from mcp_compact.service.given import ENTRY, Given, format_to_write, read_list, refuse_mixed, told_of_format
+from mcp_compact.service.left_out import NO_SYSTEM, left_out, says_anything, systems_going
 from mcp_compact.service.offline import Offline, Report, compact_records, encode
 from mcp_compact.service.prepare import best_counter
-from mcp_compact.transcripts.claude_code import ClaudeCodeReader
 from mcp_compact.transcripts.lines import read_lines
 from mcp_compact.transcripts.openai_chat_messages import INSTRUCTING
-from mcp_compact.transcripts.outs import out_of
-from mcp_compact.transcripts.parsed import Reader
-from mcp_compact.transcripts.registry import GEMINI, RESPONSES, detect_format, reader_for
+from mcp_compact.transcripts.outs import Out, out_of
+from mcp_compact.transcripts.registry import detect_format, reader_for
 from mcp_compact.transcripts.report import ImportReport
-from mcp_compact.transcripts.responses_out import is_item
 from mcp_compact.wiring import tokenizer
 
 CountTokens = Callable[[Sequence[str]], Sequence[int]]
 """Texts to tokens, one number a text."""
 HEAD_BYTES = 1 << 16
+SEVERAL_HINT = "`mcp-compact import FILE` takes each as a session of its own; `mcp-compact export` writes one of them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,33 +60,35 @@ def compact(  # noqa: PLR0913 - the options of a one-liner
 ) -> tuple[list[dict[str, Any]], Report]:
     """Compact a conversation so that it fits `target_tokens`; without it, below the window's threshold.
 
-    `messages` are API messages (of Anthropic, OpenAI, Gemini) or transcript records, and stay as they are.
+    `messages` are API messages (of Anthropic, OpenAI, Gemini, LangChain) or transcript records, and stay as they are.
     Returns a list that is valid for the provider and begins with a user message that stands for what left, and
     a report; where nothing was to gain, the (repaired) messages as they were. Pass the returned list with
-    new messages appended to go on. Raises CallerError for an unknown format, a bad target or a bad message.
+    new messages appended to go on. What is left out because it was not understood, or has no place in `format`, is
+    named in `report.warnings`. Raises CallerError for an unknown format, a bad target, a bad message, messages of
+    several APIs, and where nothing would be left.
     """
-    out_of(format)
+    out = out_of(format)
     _check_target(target_tokens)
     messages = _listed(messages)
-    own_form = _own_form(messages)
-    reader: Reader
-    if own_form:
-        reader, records = _read(own_form, messages)
-    else:
-        items = ClaudeCodeReader("messages")
-        reader = items
-        records = [parsed.record for at, item in enumerate(messages, 1) for parsed in _fed(items, item, at)]
-    system = [dict(item) for item in messages if item.get("role") in INSTRUCTING and "message" not in item]
+    given = read_list(messages)
+    records = [item.record for item in given.main]
     request = CompactRequest("manual", target_tokens=target_tokens, force=True)
-    how = _offline(model or reader.facts().model, context_window, counting, policy)
-    live, report = compact_records(records, request, how)
-    if own_form:
-        out, warnings = encode(live, format, records)
-        return out, _with_warnings(report, warnings)
-    out, warnings = encode(live, format)
-    # Contents of Gemini and rollouts of Codex have no place for a message of the system.
-    kept = [] if format in ("gemini", "codex") else system
-    return [*kept, *out], _with_warnings(report, warnings)
+    how = _offline(model or given.reader.facts().model, context_window, counting, policy)
+    live, report = compact_records(records, request, how, [item.line for item in given.main])
+    made, warnings = encode(live, format, records if given.format else None, given.reader.facts())
+    if not given.format and format not in NO_SYSTEM:
+        system = [dict(item) for item in messages if item.get("role") in INSTRUCTING and "message" not in item]
+        made = [*system, *made]
+    warnings = [*told_of_format(given.format, format), *left_out(given, out, live, made), *warnings]
+    _refuse_nothing(given, out, live, warnings)
+    return made, _with_warnings(report, warnings)
+
+
+def _refuse_nothing(given: Given, out: Out, live: LiveContext, warnings: Sequence[str]) -> None:
+    """Messages of which nothing is left were not understood, whatever they are."""
+    if given.parsed and not any(map(says_anything, live.all)) and not systems_going(given, out, live):
+        told = "; ".join(warnings) or "they hold nothing that can be sent"
+        raise CallerError("no_messages", f"Nothing is left of these messages: {told}.", "Pass API messages.")
 
 
 def compact_transcript(  # noqa: PLR0913 - the options of a one-liner
@@ -102,21 +103,37 @@ def compact_transcript(  # noqa: PLR0913 - the options of a one-liner
 ) -> FileResult:
     """Compact a transcript given as bytes in pieces. The format is found by content unless named.
 
+    It is given out as it was read, or in `output`; what can only be read, in the form of its model's provider.
     Raises CallerError for a bad target, or where it is no transcript that can be read.
     """
     _check_target(target_tokens)
     data = b"".join(chunks)
     name = format or detect_format(data if len(data) < 1 << 20 else data[:HEAD_BYTES])
-    reader = reader_for(name, "transcript")
-    parsed = list(reader.read(read_lines([data])))
-    main = [item.record for item in parsed if item.agent_id == reader.sole_agent or item.agent_id is None]
+    given = _read_file(name, data)
+    main = [item.record for item in given.main]
+    reader = given.reader
     if not any(record.is_message for record in main):
         raise CallerError("no_messages", "The transcript holds no messages.", "Check that it is a session's own file.")
     facts = reader.facts(reader.sole_agent)
+    out = out_of(output or format_to_write(name, model or facts.model))
     request = CompactRequest("manual", target_tokens=target_tokens, force=True)
     live, report = compact_records(main, request, _offline(model or facts.model, context_window, None, policy))
-    out, warnings = encode(live, output or name, main)
-    return FileResult(out, _with_warnings(report, warnings), output or name, reader.report, facts.session_id or "")
+    made, warnings = encode(live, out.name, main, facts)
+    warnings = [*told_of_format("" if output else name, out.name), *left_out(given, out, live, made), *warnings]
+    _refuse_nothing(given, out, live, warnings)
+    return FileResult(made, _with_warnings(report, warnings), out.name, reader.report, facts.session_id or "")
+
+
+def _read_file(name: str, data: bytes) -> Given:
+    reader = reader_for(name, "transcript")
+    try:
+        given = Given(name, reader, list(reader.read(read_lines([data]))), ENTRY)
+    except CallerError as error:
+        if error.code != "several_conversations":
+            raise
+        raise CallerError(error.code, error.message, SEVERAL_HINT) from None
+    refuse_mixed(given)
+    return given
 
 
 def _check_target(target: object) -> None:
@@ -138,40 +155,6 @@ def _listed(messages: object) -> list[Any]:
     raise CallerError(
         "bad_messages", f"messages must be a list, not {kind}.", "Pass the conversation: [{role, content}, ...]."
     )
-
-
-def _own_form(messages: Sequence[Any]) -> str:
-    """The form of items of OpenAI's Responses API and of contents of Gemini, which have readers of their own."""
-    for item in messages:
-        if isinstance(item, Mapping) and isinstance(item.get("parts"), list):
-            return GEMINI
-        if isinstance(item, Mapping) and is_item(item) and isinstance(item.get("type"), str):
-            return RESPONSES
-    return ""
-
-
-def _read(format: str, messages: Sequence[Any]) -> tuple[Reader, list[Record]]:
-    for at, item in enumerate(messages, 1):
-        if not isinstance(item, Mapping):
-            raise CallerError("bad_message", f"Message {at} is no object.", "Pass the API's own items or contents.")
-    reader = reader_for(format, "messages")
-    try:
-        data = canonical([dict(item) for item in messages])
-    except (TypeError, ValueError, RecursionError) as error:
-        raise CallerError("bad_message", f"The messages are no JSON: {error}.", "Pass plain JSON values.") from None
-    return reader, [parsed.record for parsed in reader.read(read_lines([data]))]
-
-
-def _fed(reader: ClaudeCodeReader, item: Mapping[str, Any], place: int) -> Iterable[Any]:
-    if not isinstance(item, Mapping) or not (isinstance(item.get("role"), str) or isinstance(item.get("type"), str)):
-        raise CallerError(
-            "bad_message", f"Message {place} is no object with a role.", "Pass API messages: {role, content}."
-        )
-    try:
-        body = canonical(dict(item))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise CallerError("bad_message", f"Message {place} is no JSON: {error}.", "Pass plain JSON values.") from None
-    return reader.feed(dict(item), body, place)
 
 
 def _offline(

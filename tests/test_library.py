@@ -99,7 +99,12 @@ def test_where_nothing_is_to_gain_the_messages_come_back_repaired() -> None:
     assert problems(out) == []
 
 
-@pytest.mark.parametrize("messages", [[], [{"role": "user", "content": "one"}], [{"role": "user", "content": []}]])
+def test_a_list_of_which_nothing_is_left_is_refused() -> None:
+    with pytest.raises(CallerError, match="message 1: it says nothing"):
+        compact([{"role": "user", "content": []}], counting=QUICK)
+
+
+@pytest.mark.parametrize("messages", [[], [{"role": "user", "content": "one"}]])
 def test_an_empty_and_a_one_message_conversation_have_nothing_to_compact(messages: list[dict[str, Any]]) -> None:
     out, report = compact(messages, counting=QUICK)
     assert report.status == "nothing_to_compact"

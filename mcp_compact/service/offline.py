@@ -28,9 +28,12 @@ from mcp_compact.messages.markers import Marker
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.valid import valid_turns
 from mcp_compact.messages.weights import CountUnits, Family
+from mcp_compact.service.given import MESSAGE
+from mcp_compact.service.left_out import named_places
 from mcp_compact.service.results import Slice
 from mcp_compact.service.status import slices_of
 from mcp_compact.transcripts.beside import beside_of
+from mcp_compact.transcripts.facts import SessionFacts
 from mcp_compact.transcripts.native import (
     boundary_marker,
     clearing_marker,
@@ -39,7 +42,7 @@ from mcp_compact.transcripts.native import (
     native_clearing,
     summary_of,
 )
-from mcp_compact.transcripts.outs import finished, origin_of, written
+from mcp_compact.transcripts.outs import finished, origin_of, out_of
 from mcp_compact.transcripts.parsed import derived_uuid
 from mcp_compact.transcripts.whole_answers import whole_turns
 
@@ -79,11 +82,17 @@ class Offline:
     """Report what fills the context by kind (every text is counted once more)."""
 
 
-def compact_records(records: Sequence[Record], request: CompactRequest, how: Offline) -> tuple[LiveContext, Report]:
-    """The live context after compaction, and what was done; the one before where nothing was."""
+def compact_records(
+    records: Sequence[Record], request: CompactRequest, how: Offline, places: Sequence[int] = ()
+) -> tuple[LiveContext, Report]:
+    """The live context after compaction, and what was done; the one before where nothing was.
+
+    With the `places` of the records in a list, those are named that were not live before.
+    """
     around = Surroundings(how.count, ClearedText(hint=""))
     numbered = [replace(record, seq=at) for at, record in enumerate(records, 1)]
     talk = _conversation(numbered, how, around)
+    gone = _not_live(numbered, talk.live, places)
     before = slices_of(talk.live, how.family, around) if how.slices else ()
     outcome = compact_in_memory(talk, request, how.policy, around)
     tokens = snapshot_of(talk).live_tokens
@@ -93,7 +102,9 @@ def compact_records(records: Sequence[Record], request: CompactRequest, how: Off
         outcome = outcome if isinstance(again, NothingDone) else again
     if isinstance(outcome, NothingDone):
         target = target_of(snapshot_of(talk), request, how.policy)
-        report = Report(outcome.status, "", tokens, tokens, target, outcome.declined, before=before, after=before)
+        report = Report(
+            outcome.status, "", tokens, tokens, target, outcome.declined, warnings=gone, before=before, after=before
+        )
         return talk.live, report
     plan = outcome.plan
     uuids = [derived_uuid("service", at, text.text.encode(errors="replace")) for at, text in enumerate(plan.service)]
@@ -107,12 +118,24 @@ def compact_records(records: Sequence[Record], request: CompactRequest, how: Off
         declined=outcome.declined,
         loss=plan.loss,
         spans=plan.spans,
-        warnings=plan.warnings,
+        warnings=(*gone, *plan.warnings),
         memory=next((text.text for text in plan.service if text.kind == "summary"), ""),
         before=before,
         after=slices_of(live, how.family, around) if how.slices else (),
     )
     return live, report
+
+
+def _not_live(records: Sequence[Record], live: LiveContext, places: Sequence[int]) -> tuple[str, ...]:
+    """What is said of messages that a client's own compaction or a turn of the conversation left behind."""
+    shown = {record.seq for record in live.all}
+    gone = [
+        place
+        for record, place in zip(records, places, strict=False)
+        if record.is_message and record.seq not in shown and record.blocks
+    ]
+    why = "a client's own compaction, another branch or a record of the same uuid stands in its place: left out"
+    return (f"{named_places(MESSAGE, gone)}: {why}",) if gone else ()
 
 
 def _is_too_long(outcome: NothingDone, tokens: int, request: CompactRequest) -> bool:
@@ -122,18 +145,23 @@ def _is_too_long(outcome: NothingDone, tokens: int, request: CompactRequest) -> 
 
 
 def encode(
-    live: LiveContext, format_name: str, archive: Sequence[Record] | None = None
+    live: LiveContext,
+    format_name: str,
+    archive: Sequence[Record] | None = None,
+    facts: SessionFacts | None = None,
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """The live context in an output format, valid, with open calls left open, and the repairs.
 
     With the `archive` that it comes from, system prompts and what only its provider reads go along where the format
-    has a place for them, and the whole is made what the format's provider takes.
+    has a place for them, and the whole is made what the format's provider takes. `facts`: of the whole session, where
+    the records that are left do not tell them.
     """
     turns, warnings = valid_turns(whole_turns(live, Surroundings(cleared=ClearedText(hint=""))))
+    origin = origin_of(live, beside_of(archive, [record.uuid for record in live.all]) if archive is not None else None)
+    origin = replace(origin, facts=facts or origin.facts)
     if archive is None:
-        return written(format_name, turns, live), warnings
-    beside = beside_of(archive, [record.uuid for record in live.all])
-    done = finished(format_name, turns, origin_of(live, beside))
+        return out_of(format_name).encode(turns, origin), warnings
+    done = finished(format_name, turns, origin)
     return done.messages, [*warnings, *(f"{change.path}: {change.text}" for change in done.changes)]
 
 
