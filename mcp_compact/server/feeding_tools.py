@@ -23,6 +23,7 @@ from mcp_compact.server.schemas import Count, Limit, Session, Text, answer_model
 from mcp_compact.server.sessions import serving, session_of
 from mcp_compact.server.toolbox import ToolFacts
 from mcp_compact.service.results import AppendResult, ImportResult, Status
+from mcp_compact.service.sessions import check_facts
 
 # Both forms are told to clients: some can only send a list as text.
 Messages = Annotated[
@@ -57,7 +58,7 @@ async def append_messages(
     messages: Messages,
     session_id: Session = "",
     model: Text = "",
-    context_window: Count = 0,
+    context_window: Annotated[Count, Field(description="0: not known.")] = 0,
     overhead_tokens: Annotated[Limit, Field(description="Of system prompt and tools.")] = -1,
 ) -> Annotated[CallToolResult, AppendAnswer]:
     """Store new messages of a conversation, or its whole list again: what is known is recognised.
@@ -69,10 +70,11 @@ async def append_messages(
     service, session = await session_of(ctx, session_id)
     facts = SessionFacts(
         model=model or None,
-        context_window=context_window if context_window > 0 else None,
+        context_window=context_window or None,
         overhead_tokens=overhead_tokens if overhead_tokens >= 0 else None,
         cwd=str(backend.place.cwd) if backend.place.cwd else None,
     )
+    check_facts(facts)
     async with backend.turn(session):
         result = await service.append_messages(listed, session, facts)
     data = _with_fullness(as_json(result), result.status)

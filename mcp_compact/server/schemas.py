@@ -33,8 +33,8 @@ def _minus_one(value: object) -> object:
 # the text `null` into None and refuse text that looks like an object. JSON null counts as left out.
 Text = Annotated[str, BeforeValidator(_text)]
 Count = Annotated[int, BeforeValidator(_zero)]
-"""0 is the default."""
-Limit = Annotated[int, BeforeValidator(_minus_one)]
+"""0 is the default. What is less is refused where it is used, with what the number is for."""
+Limit = Annotated[int, BeforeValidator(_minus_one), Field(ge=-1)]
 """-1 is the default, 0 means zero."""
 Flag = Annotated[bool, BeforeValidator(bool)]
 

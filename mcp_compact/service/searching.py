@@ -12,6 +12,7 @@ from mcp_compact.ports.search import SEARCH_ROLES, SEARCH_SIDES, Found, Hit, Sea
 from mcp_compact.service.deps import Deps, session_key
 from mcp_compact.service.prepare import Progress
 from mcp_compact.service.results import SearchHit, SearchResult
+from mcp_compact.service.sessions import check_limit
 
 MAX_HITS = 100
 INDEX_S = 1.0
@@ -83,6 +84,7 @@ async def _catch_up(deps: Deps, progress: Progress) -> int:
 def _query(call: SearchCall) -> SearchQuery:
     if not call.text.strip():
         raise CallerError("empty_query", "There is nothing to search for.", "Pass a word, a path or a phrase.")
+    check_limit(call.limit)
     narrowed = call.narrowed
     side, _, uuid = narrowed.boundary.strip().partition(":")
     _check("role", narrowed.role, SEARCH_ROLES)
@@ -93,7 +95,7 @@ def _query(call: SearchCall) -> SearchQuery:
     return SearchQuery(
         text=clean(call.text.strip()),
         session_id=call.session_id or None,
-        limit=max(1, min(call.limit, MAX_HITS)),
+        limit=min(call.limit, MAX_HITS),
         cwd=call.cwd,
         role=narrowed.role,
         tool=clean(narrowed.tool.strip())[:MAX_NAME_CHARS],

@@ -36,7 +36,7 @@ AFTER = ("postCompactTokenCount", "postTokens", "tokensAfter")
 
 async def create_session(deps: Deps, key: SessionKey, facts: SessionFacts) -> SessionMade:
     """A new, empty session, its owner the loop unless stated; one that is there already stays as it is."""
-    _check_facts(facts)
+    check_facts(facts)
     stated = facts if facts.owner is not None else replace(facts, owner=OWNERS[0])
     made = await deps.store.create_session(key, stated, deps.clock.now_ms())
     row = await deps.row(key)
@@ -52,7 +52,8 @@ async def create_session(deps: Deps, key: SessionKey, facts: SessionFacts) -> Se
     )
 
 
-def _check_facts(facts: SessionFacts) -> None:
+def check_facts(facts: SessionFacts) -> None:
+    """Raises CallerError for what no session can be: `bad_owner`, `bad_window`, `bad_overhead`, `too_long`."""
     if facts.owner is not None and facts.owner not in OWNERS:
         raise CallerError(
             "bad_owner",
@@ -61,9 +62,17 @@ def _check_facts(facts: SessionFacts) -> None:
         )
     if facts.context_window is not None and facts.context_window < 1:
         raise CallerError("bad_window", "context_window must be positive.", "Leave it out if it is not known.")
+    if facts.overhead_tokens is not None and facts.overhead_tokens < 0:
+        raise CallerError("bad_overhead", "overhead_tokens must not be negative.", "Leave it out if it is not known.")
     for name in ("title", "model"):
         if len(getattr(facts, name) or "") > MAX_FACT_CHARS:
             raise CallerError("too_long", f"{name} exceeds {MAX_FACT_CHARS} characters.", "Shorten it.")
+
+
+def check_limit(limit: int) -> None:
+    """Raises CallerError `bad_limit` for a number of lines that is none."""
+    if limit < 1:
+        raise CallerError("bad_limit", "limit must be positive.", "Leave it out for the usual number.")
 
 
 async def delete_session(deps: Deps, key: SessionKey) -> SessionDeleted:
@@ -96,8 +105,9 @@ async def sessions_page(deps: Deps, namespace: str, *, cwd: str | None, limit: i
 
     The cursor holds the time of the last one shown, and how many of that very time were shown.
     """
+    check_limit(limit)
     before, shown = _place(cursor)
-    number = min(max(1, limit), MOST_SESSIONS)
+    number = min(limit, MOST_SESSIONS)
     rows = await deps.store.sessions(
         namespace, cwd=cwd, limit=shown + number + 1, before_ms=None if before is None else before + 1
     )

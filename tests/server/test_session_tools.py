@@ -99,6 +99,40 @@ async def test_what_no_session_can_be_is_refused(client: Client):
     assert (await call(client, "list_sessions"))["sessions"] == []
 
 
+NUMBERS = {
+    "append_messages": {"context_window": "bad_window", "overhead_tokens": "bad_arguments: overhead_tokens"},
+    "compact_session": {"target_tokens": "bad_target"},
+    "create_session": {"context_window": "bad_window", "overhead_tokens": "bad_arguments: overhead_tokens"},
+    "list_sessions": {"limit": "bad_limit"},
+    "microcompact_tool_results": {
+        "keep": "bad_arguments: keep",
+        "older_than_minutes": "bad_arguments: older_than_minutes",
+    },
+    "search_messages": {"limit": "bad_limit"},
+}
+"""Every parameter that is a number, by tool, and what a number that it cannot be is answered with."""
+NEEDED = {"append_messages": {"messages": [user("hi")]}, "search_messages": {"query": "x"}}
+
+
+async def test_every_number_is_refused_where_it_can_be_none(client: Client):
+    found: dict[str, set[str]] = {}
+    for tool in (await client.list_tools()).tools:
+        for name, schema in tool.input_schema["properties"].items():
+            if schema.get("type") == "integer":
+                found.setdefault(tool.name, set()).add(name)
+    assert found == {tool: set(names) for tool, names in NUMBERS.items()}
+
+
+@pytest.mark.parametrize(("tool", "name"), [(tool, name) for tool, names in NUMBERS.items() for name in names])
+async def test_a_negative_number_is_refused_and_nothing_is_done(client: Client, tool: str, name: str):
+    await call(client, "append_messages", session_id="there", messages=[user("hi")])
+    session = {} if tool == "list_sessions" else {"session_id": "s" if tool.startswith(("app", "crea")) else "there"}
+    for number in (-4, -1_000_000):
+        text = await refused(client, tool, **session, **NEEDED.get(tool, {}), **{name: number})
+        assert text.startswith(NUMBERS[tool][name])
+    assert [line["session_id"] for line in (await call(client, "list_sessions"))["sessions"]] == ["there"]
+
+
 async def test_a_fork_is_a_session_of_its_own(client: Client):
     uuids = await stored(client)
     fork = await call(client, "fork_session", session_id="s", new_session_id="twin")
