@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_compact.messages.codec import canonical
 from mcp_compact.transcripts import quick_json
-from mcp_compact.transcripts.quick_json import QUICK_AFTER_BYTES, ObjectDecoder
+from mcp_compact.transcripts.quick_json import QUICK_AFTER_BYTES, ObjectDecoder, ValueWriter
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
@@ -95,3 +96,40 @@ def test_without_msgspec_it_all_reads_the_same(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setitem(sys.modules, "msgspec.json", None)
 
     assert repr(quick()(data)) == repr(LATER(data))
+
+
+def quick_writer() -> ValueWriter:
+    """A writer that has written its megabyte."""
+    writer = ValueWriter()
+    writer("x" * (QUICK_AFTER_BYTES + 1))
+    return writer
+
+
+WRITES_LATER = quick_writer()
+finite = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters()),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters()), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(finite)
+def test_any_value_is_written_the_same_at_first_and_later(value: object) -> None:
+    assert ValueWriter()(value) == WRITES_LATER(value) == canonical(value)
+
+
+@pytest.mark.parametrize(
+    "value", [1e16, 1e-7, 123456789.123, 5e-324, 1.7976931348623157e308, 2**64, -(2**63) - 1, 10**400]
+)
+def test_odd_numbers_are_written_the_same_at_first_and_later(value: float) -> None:
+    assert ValueWriter()({"a": [value]}) == WRITES_LATER({"a": [value]}) == canonical({"a": [value]})
+
+
+def test_a_writer_without_msgspec_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "msgspec.json", None)
+
+    assert quick_writer()({"a": "\ud800"}) == canonical({"a": "\ud800"})

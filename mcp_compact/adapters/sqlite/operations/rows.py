@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, cast
 from mcp_compact.adapters.sqlite.failures import DamagedBodyError
 from mcp_compact.adapters.sqlite.operations.encoding import ids_of, json_list
 from mcp_compact.messages.blocks import OBJECT
-from mcp_compact.messages.codec import body_hash, canonical, decode_message
+from mcp_compact.messages.codec import body_hash, decode_message
 from mcp_compact.messages.ids import ApiMessageId, MessageUuid, ToolUseId
 from mcp_compact.messages.message import Entry, Message, Record
 from mcp_compact.messages.weights import Weight
-from mcp_compact.transcripts.quick_json import ObjectDecoder
+from mcp_compact.transcripts.quick_json import ObjectDecoder, ValueWriter
 
 OTHER, MESSAGE, MARKER, SERVICE, NATIVE_SERVICE = range(5)
 """What a record is (`record.kind`)."""
@@ -22,7 +22,7 @@ ANSWERS, SHARES, CHAIN = 1, 2, 3
 """Why a record is on the active branch (`record.active`); 0: it is not."""
 
 
-_object = ObjectDecoder()
+_object, _write = ObjectDecoder(), ValueWriter()
 """The JSON of a body, in a fourth of `json`'s time once a process has read some."""
 
 
@@ -168,7 +168,7 @@ def stored_message(record: Record, message: Message) -> bytes | None:
     if _gives_back(inner_message(record.raw or parsed(record.body)), message):
         return None
     usage = message.usage
-    return canonical(
+    return _write(
         {
             "role": message.role,
             "id": message.id,
