@@ -9,9 +9,9 @@ from typing import Any
 
 from mcp_compact.cli.archive import ask, here, named_session, short_ids
 from mcp_compact.cli.output import print_json
-from mcp_compact.cli.picture import gauge, single
+from mcp_compact.cli.picture import gauge, scaled, single
 from mcp_compact.cli.terminal import Terminal, terminal
-from mcp_compact.cli.text import age, count, cut, share, shown, shown_line, size, table, tokens
+from mcp_compact.cli.text import age, count, cut, quoted, share, shown, shown_line, size, table, tokens
 from mcp_compact.config import load_settings
 from mcp_compact.messages.codec import parse_time
 from mcp_compact.service.results import Picture, SearchHit, SearchResult, SessionLine, Status
@@ -25,6 +25,9 @@ LEVELS = {
     "hard": "compact now: the next answers may not fit",
 }
 
+
+DIFFERS_PERCENT = 1
+"""What a client sends and what the archive counts differ by less than this where they are the same context."""
 
 SEARCHES = 30
 """A search that ran out of time goes on so often: about a minute."""
@@ -63,15 +66,28 @@ def status_lines(state: Status, picture: Picture, now_ms: int, screen: Terminal)
         f"  {gauge(state.tokens, state.warning_at, state.compact_at, state.context_window, screen)}",
         f"  {' '.join(marks)}",
         "",
-        f"  The live context: {count(state.live_messages, 'message')}, {tokens(state.message_tokens)} tokens"
-        + (f", and {tokens(state.overhead_tokens)} of overhead" if state.overhead_tokens else ""),
-        *single(picture.slices, screen),
+        *_context_lines(state),
+        *single(scaled(picture.slices, state.message_tokens), screen),
         "",
         f"  archive   {count(state.archived_records, 'record')}, {size(state.archived_bytes)}",
         f"  memory    {_memory_line(state)}",
         f"  compacted {_compactions(state, now_ms)}",
     ]
     return [*lines, *(f"  note      {cut(shown(text), 150)}" for text in state.warnings)]
+
+
+def _context_lines(state: Status) -> list[str]:
+    """What the picture below is of, and why its size is not the one above where a client keeps its own history."""
+    held = f"{count(state.live_messages, 'message')}, {tokens(state.message_tokens)} tokens"
+    overhead = f", and {tokens(state.overhead_tokens)} of overhead" if state.overhead_tokens else ""
+    whole = state.message_tokens + state.overhead_tokens
+    if state.owner != "client" or 100 * abs(whole - state.tokens) <= DIFFERS_PERCENT * state.tokens:
+        return [f"  The live context: {held}{overhead}"]
+    return [
+        f"  {tokens(state.tokens)} is what the client itself sends, by its last request; only its own",
+        f"  compaction changes that. The archive's live context differs, {tokens(whole)} in all:",
+        f"  {held}{overhead}",
+    ]
 
 
 def _memory_line(state: Status) -> str:
@@ -214,16 +230,28 @@ def memory(arguments: argparse.Namespace) -> int:
 
 
 def undo(arguments: argparse.Namespace) -> int:
-    """Take back the last compaction."""
+    """Take back the last compaction. 1 where there is none."""
 
-    async def work(service: Service) -> Any:  # noqa: ANN401 (an UndoResult)
-        return await service.undo(await named_session(service, arguments.session))
+    async def work(service: Service) -> tuple[Any, Status]:
+        session_id = await named_session(service, arguments.session)
+        return await service.undo(session_id), await service.status(session_id)
 
-    done = ask(work)
+    done, state = ask(work)
     if arguments.json:
         print_json(done)
     elif done.status == "undone":
-        print(f"Undone: {tokens(done.tokens_before)} -> {tokens(done.tokens_after)} tokens. What came since is kept.")
+        print("\n".join(_undone_lines(done, state)))
     else:
         print("There is no compaction to undo; nothing changed.")
-    return 0
+    return 0 if done.status == "undone" else 1
+
+
+def _undone_lines(done: Any, state: Status) -> list[str]:  # noqa: ANN401 (an UndoResult)
+    change = f"{tokens(done.tokens_before)} -> {tokens(done.tokens_after)} tokens"
+    if state.owner != "client":
+        return [f"Undone: {change}. What came since is kept."]
+    return [
+        f"Undone in the archive: {change}. What came since is kept.",
+        "Only the archive's view changed: the client keeps its own history and goes on sending what it sent.",
+        f"To go on with this context: mcp-compact resume {quoted(state.session_id)}",
+    ]

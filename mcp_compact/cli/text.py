@@ -76,6 +76,13 @@ def shown(text: str) -> str:
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
+def quoted(text: str) -> str:
+    """A word of a command that is shown to be pasted into a shell: an id, or a path."""
+    import shlex
+
+    return shlex.quote(shown(text))
+
+
 def shown_line(text: str) -> str:
     """As `shown`, but blanks inside the line stay where they are."""
     return "".join(char if char.isprintable() else " " for char in text.expandtabs(4)).rstrip()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import anyio
@@ -8,6 +9,7 @@ import pytest
 from mcp_compact.cli.archive import matching, short_ids
 from mcp_compact.cli.show import session_lines
 from mcp_compact.cli.terminal import Terminal
+from mcp_compact.cli.text import tokens
 from mcp_compact.config import load_settings
 from mcp_compact.service.jobs import CompactCall
 from mcp_compact.service.results import SessionLine
@@ -105,7 +107,9 @@ def test_memory_is_empty_before_and_there_after_a_compaction(command, imported):
 
 def test_undo_brings_the_context_back(command, imported):
     before = command("status", "--json").json["status"]["live_hash"]
-    assert "no compaction to undo" in command("undo", SESSION).out
+    nothing = command("undo", SESSION)
+    assert (nothing.code, "no compaction to undo" in nothing.out) == (1, True)
+    assert command("undo", SESSION, "--json").code == 1
     compacted()
     assert command("status", "--json").json["status"]["live_hash"] != before
     assert "Undone" in command("undo", SESSION[:8]).out
@@ -160,3 +164,36 @@ def test_a_fork_stands_for_itself_and_a_sub_agents_session_under_its_parent():
     lines = [line("parent-1"), line("parent-1/agent-1", "parent-1"), line("fork-1", "parent-1", is_fork=True)]
     rows = session_lines(lines, NOW_MS + 3_600_000, Terminal(), folders=False)[1:]
     assert [row.startswith("  ") for row in rows] == [False, True, False]
+
+
+def native(command, transcript):
+    """The session again, with a compaction of the client's own, and an answer after it that the provider counted."""
+    lines = [json.loads(line) for line in transcript.read_text().splitlines()]
+    last = lines[-1]
+    own = {key: last[key] for key in ("sessionId", "cwd") if key in last}
+    at = {"timestamp": "2026-01-02T00:00:00.000Z"}
+    usage = {"input_tokens": 90_000, "output_tokens": 10}
+    boundary = {**own, **at, "type": "system", "subtype": "compact_boundary", "uuid": "b1", "parentUuid": None,
+                "content": "Conversation compacted", "compactMetadata": {"trigger": "auto", "preTokens": 90_000}}  # fmt: skip
+    summary = {**own, **at, "type": "user", "uuid": "s1", "parentUuid": "b1", "isCompactSummary": True,
+               "message": {"role": "user", "content": "This session is being continued. Tides."}}  # fmt: skip
+    said = {"id": "m1", "role": "assistant", "model": "claude-opus-4-6", "usage": usage,
+            "content": [{"type": "text", "text": "Going on."}]}  # fmt: skip
+    answer = {**own, **at, "type": "assistant", "uuid": "a1", "parentUuid": "s1", "message": said}
+    transcript.write_text("".join(json.dumps(item) + "\n" for item in (*lines, boundary, summary, answer)))
+    assert command("import", str(transcript)).code == 0
+
+
+def test_a_status_says_where_the_archive_and_the_client_hold_different_contexts(command, imported, transcript):
+    native(command, transcript)
+    alike = command("status", SESSION)
+    assert "the client itself sends" not in alike.out
+    undone = command("undo", SESSION)
+    assert undone.code == 0
+    assert "Only the archive's view changed" in undone.out
+    assert f"mcp-compact resume {SESSION}" in undone.out
+    apart = command("status", SESSION)
+    found = command("status", SESSION, "--json").json["status"]
+    assert found["message_tokens"] + found["overhead_tokens"] > found["tokens"]
+    assert f"{tokens(found['tokens'])} is what the client itself sends" in apart.out
+    assert f"{tokens(found['message_tokens'] + found['overhead_tokens'])} in all" in apart.out

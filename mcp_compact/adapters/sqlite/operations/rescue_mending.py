@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 
+from mcp_compact.adapters.sqlite.operations import derived
 from mcp_compact.adapters.sqlite.operations.chain import effective_before, markers_of, set_head
 from mcp_compact.adapters.sqlite.operations.live import recount
 from mcp_compact.adapters.sqlite.operations.rescue_parts import PARTS, make_parts
@@ -22,7 +23,7 @@ from mcp_compact.adapters.sqlite.operations.rescue_records import (
 )
 from mcp_compact.adapters.sqlite.operations.rescue_rows import Filled
 from mcp_compact.adapters.sqlite.operations.rows import MESSAGE, OTHER, parsed
-from mcp_compact.adapters.sqlite.operations.state import COLUMNS, Session, save
+from mcp_compact.adapters.sqlite.operations.state import COLUMNS, Session
 from mcp_compact.messages.codec import well_formed
 from mcp_compact.messages.markers import Marker, MarkerKind, last_boundary
 
@@ -79,7 +80,7 @@ def _homeless(conn: sqlite3.Connection, number: int) -> list[Fate]:
     _count(conn, session)
     _find_head(conn, session)
     session.totals = recount(conn, session)
-    save(conn, session)
+    derived.save(conn, session)
     return [fate]
 
 
@@ -124,9 +125,12 @@ def _mended(conn: sqlite3.Connection, number: int, filled: Filled, *, is_cautiou
         _find_head(conn, session)
     before = session.totals
     session.totals = recount(conn, session)
+    if before != session.totals:
+        # What the provider counted was of what is lost too.
+        session.anchor_seq = 0
     if before != session.totals and not fate.lost and not fate.unproven and hold:
         fate.notes.append("what of it is live is not quite what it was")
-    save(conn, session)
+    derived.save(conn, session)
     fate.records = session.last_seq - len(fate.lost) - fate.unproven
     return fate
 

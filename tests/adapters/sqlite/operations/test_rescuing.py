@@ -363,3 +363,21 @@ def test_a_deep_look_finds_what_does_not_fit(path, harm):
     harm(conn)
     assert not deep_check(conn).is_sound
     conn.close()
+
+
+def test_a_providers_count_goes_with_what_it_was_a_count_of(path):
+    conn = operations.connect(path)
+    said = [*dialogue(200), record("a", "assistant", "counted", usage=90_000)]
+    operations.append(conn, KEY, batch(*said, owner="client", model="gpt-5"), 1)
+    before = operations.session(conn, KEY)
+    conn.close()
+    spoil(path, page_of(path, "body", 1), bytes(PAGE))
+    assert rescued(path).lost
+    saved = new(path)
+    after = operations.session(saved, KEY)
+    saved.close()
+    assert before is not None
+    assert after is not None
+    assert before.client_tokens is not None
+    assert after.live_weight.units < before.live_weight.units
+    assert (after.client_tokens, after.overhead_tokens) == (None, before.overhead_tokens)
