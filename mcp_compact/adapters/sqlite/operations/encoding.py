@@ -46,7 +46,8 @@ def json_list(values: Iterable[object]) -> str:
 
 def ids_text(ids: Sequence[str]) -> str | None:
     """Tool call ids (safe ones) as a record's column; None for none."""
-    if len(ids) == 1 and ids[0].isidentifier():
+    # Letters, digits and dashes, as in most ids, need no escape.
+    if len(ids) == 1 and f"_{ids[0].replace('-', '_')}".isidentifier():
         return f'["{ids[0]}"]'
     return _plain(ids) if ids else None
 
