@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -35,6 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
     settings = load_settings()
     name = "stdin" if arguments.file == STDIN else arguments.file
     path = None if arguments.file == STDIN else readable_file(arguments.file)
+    if path is not None and arguments.output:
+        _refuse_itself(path, arguments.output)
     try:
         result = compact_transcript(
             chunks_of(path, settings.max_file_bytes),
@@ -44,11 +47,33 @@ def run(arguments: argparse.Namespace) -> int:
             policy=settings.policy,
         )
     except CallerError as error:
-        raise about_file(error, name) from error
+        raise about_file(_naming_import(error, path), name) from error
     _hand_over(result, arguments, name)
     if result.report.status != "failed":
         return 0
     return 2 if any(item.reason == "no_room" for item in result.report.declined) else 1
+
+
+def _refuse_itself(path: Path, output: str) -> None:
+    """The file that is read stays as it is, by whatever name it is given once more."""
+    out = Path(output).expanduser()
+    try:
+        is_itself = out.samefile(path)
+    except OSError:
+        return
+    if is_itself:
+        raise CallerError(
+            "output_is_input",
+            f"{output!r} is the file that is read, and what leaves the conversation would be nowhere any more.",
+            "Name another file with -o; `mcp-compact import` keeps all of it in an archive.",
+        )
+
+
+def _naming_import(error: CallerError, path: Path | None) -> CallerError:
+    """Of a file of several conversations: the command that takes this one."""
+    if error.code != "several_conversations" or path is None:
+        return error
+    return CallerError(error.code, error.message, error.hint.replace("FILE", shlex.quote(str(path))))
 
 
 def chunks_of(path: Path | None, most_bytes: int) -> Iterator[bytes]:
@@ -93,11 +118,12 @@ def _hand_over(result: Any, arguments: argparse.Namespace, name: str) -> None:  
 
 
 def encoded(messages: Sequence[Mapping[str, Any]], format_name: str) -> bytes:
-    """Messages as a file: a JSON list, a message a line; JSON lines for Claude Code."""
+    """Messages as a file: a JSON list, a message a line; JSON lines for a client's session file."""
     from mcp_compact.messages.codec import clean
+    from mcp_compact.transcripts.outs import out_of
 
     lines = [json.dumps(clean(item), ensure_ascii=False, separators=(",", ":")) for item in messages]
-    if format_name == "claude-code":
+    if out_of(format_name).by_line:
         return "".join(f"{line}\n" for line in lines).encode()
     return ("[\n" + ",\n".join(lines) + "\n]\n").encode()
 

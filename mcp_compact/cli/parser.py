@@ -90,7 +90,10 @@ def _compact(commands: Subparsers[argparse.ArgumentParser]) -> None:
     parser.add_argument("-o", "--output", metavar="OUT", help="where the messages go (default: stdout)")
     parser.add_argument("--target", type=_positive, metavar="N", help=TOKENS_HELP)
     parser.add_argument(
-        "--format", default="", metavar="F", help=f"of the result: {', '.join(WRITTEN)} (default: as it is)"
+        "--format",
+        default="",
+        metavar="F",
+        help=f"of the result: {', '.join(WRITTEN)} (default: as it is; where that can only be read, its model's API)",
     )
     parser.add_argument(
         "--json", action="store_true", help="the report as one JSON object on stdout; messages only to OUT"

@@ -105,7 +105,9 @@ def provider_told(messages: Sequence[Any], file: bytes = b"") -> str:
         raise CallerError(
             "unknown_provider",
             f"This looks like the format {name}, which no provider takes.",
-            "Export it first, or say by whose rules: anthropic, openai-chat, openai-responses, gemini.",
+            "`mcp-compact compact FILE --format responses -o OUT` (or anthropic, openai, gemini) writes a list; "
+            "of a session in the archive, `mcp-compact export SESSION --format F`. Or say by whose rules this is one: "
+            "anthropic, openai-chat, openai-responses, gemini.",
         )
     return OUTS[name].provider
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 
 import pytest
@@ -79,12 +80,120 @@ def test_compacting_again_changes_nothing_in_the_input(command, transcript):
     assert transcript.read_bytes() == before
 
 
-def test_the_input_is_replaced_only_where_it_is_named(command, transcript):
-    done = command("compact", str(transcript), "--target", "8000", "-o", str(transcript))
+@pytest.mark.parametrize("way", ["the same path", "another path", "a link", "a hard link"])
+def test_the_input_is_never_replaced_by_whatever_way_it_is_named(command, transcript, tmp_path, way):
+    before, out = transcript.read_bytes(), transcript
+    if way == "another path":
+        (tmp_path / "folder").mkdir()
+        out = tmp_path / "folder" / ".." / transcript.relative_to(tmp_path)
+    elif way != "the same path":
+        out = tmp_path / "link.jsonl"
+        out.symlink_to(transcript) if way == "a link" else out.hardlink_to(transcript)
+    done = command("compact", str(transcript), "--target", "8000", "-o", str(out))
+    assert done.code == 2
+    assert "is the file that is read" in done.err
+    assert "-o" in done.err
+    assert transcript.read_bytes() == before
+
+
+def test_another_file_is_replaced_and_said_to_be(command, transcript, tmp_path):
+    out = tmp_path / "out.jsonl"
+    out.write_text("old")
+    done = command("compact", str(transcript), "--target", "8000", "-o", str(out))
     assert done.code == 0
     assert "is replaced" in done.err
-    again = command("compact", str(transcript), "--json", "--target", "8000")
+    again = command("compact", str(out), "--json", "--target", "8000")
     assert again.json["tokens_before"] <= 8000
+
+
+LANGCHAIN = [{"type": "human", "data": {"content": "hi there"}}, {"type": "ai", "data": {"content": "hello"}}]
+NOT_WRITTEN = ("gemini-cli", "copilot-cli", "cline", "openhands", "atif", "mini-swe-traj", "swe-agent-traj")
+
+
+def lines_of(text):
+    try:
+        return json.loads(text)
+    except ValueError:
+        return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("kind", [*NOT_WRITTEN, "langchain"])
+def test_what_can_only_be_read_comes_out_in_a_form_that_is_named(command, request, tmp_path, kind):
+    path = tmp_path / "lc.json"
+    path.write_text(json.dumps(LANGCHAIN))
+    if kind != "langchain":
+        path = min((request.getfixturevalue("shared") / "transcripts" / kind).iterdir())
+    done = command("compact", str(path), "--target", "100000")
+    assert done.code == 0
+    named = re.search(r"these are given back in the format (\w+)", done.err)
+    assert named is not None
+    assert named[1] in ("anthropic", "openai", "gemini")
+    assert len(lines_of(done.out)) > 1
+    asked = command("compact", str(path), "--target", "100000", "--format", named[1])
+    assert (asked.out, "given back" in asked.err) == (done.out, False)
+
+
+@pytest.mark.parametrize("kind", ["codex-rollout", "claude-code"])
+def test_a_clients_session_file_is_one_entry_a_line_and_stays_the_same_in_and_out(command, shared, tmp_path, kind):
+    source = min((shared / "transcripts" / kind).rglob("*.jsonl"), key=lambda path: path.stat().st_size)
+    texts = [source]
+    for number in range(2):
+        out = tmp_path / f"out{number}.jsonl"
+        assert command("compact", str(texts[-1]), "--target", "100000000", "-o", str(out)).code == 0
+        assert all(isinstance(json.loads(line), dict) for line in out.read_text().splitlines())
+        texts.append(out)
+    assert texts[1].read_bytes() == texts[2].read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["codex-rollout", "claude-code"])
+@pytest.mark.parametrize("target", ["3000", "100000000"])
+@pytest.mark.parametrize("format_name", ["codex", "claude-code"])
+def test_a_session_file_tells_what_the_source_tells_of_its_session(command, shared, kind, target, format_name):
+    from mcp_compact.transcripts.lines import read_lines
+    from mcp_compact.transcripts.registry import reader_for
+
+    source = min((shared / "transcripts" / kind).rglob("*.jsonl"), key=lambda path: path.stat().st_size)
+    reader = reader_for("codex" if kind == "codex-rollout" else kind, "x")
+    list(reader.read(read_lines([source.read_bytes()])))
+    facts = reader.facts(reader.sole_agent)
+    done = command("compact", str(source), "--target", target, "--format", format_name)
+    assert done.code in (0, 2)
+    for entry in lines_of(done.out):
+        assert entry["timestamp"][:4] > "1970"
+        told = entry["payload"] if entry["type"] == "session_meta" else entry
+        for key, fact in (("id", facts.session_id), ("sessionId", facts.session_id), ("cwd", facts.cwd)):
+            if told is not entry or (key != "id" and format_name == "claude-code"):
+                assert told.get(key, fact) == fact
+
+
+def test_the_way_that_validate_names_for_a_session_file_works(command, shared, tmp_path):
+    source = min((shared / "transcripts" / "codex-rollout").iterdir(), key=lambda path: path.stat().st_size)
+    done = command("validate", str(source))
+    assert done.code == 2
+    assert "mcp-compact compact FILE --format responses -o OUT" in done.err
+    out = tmp_path / "out.json"
+    assert command("compact", str(source), "--format", "responses", "-o", str(out)).code == 0
+    assert command("validate", str(out)).code == 0
+
+
+def test_messages_of_unknown_roles_and_of_two_apis_are_named_on_stderr(command, tmp_path):
+    path = tmp_path / "r.jsonl"
+    path.write_text(as_lines([{"role": "user", "content": "a"}, {"role": "critic", "content": "lost?"}]))
+    done = command("compact", str(path))
+    assert done.code == 0
+    assert "entry 2: the role 'critic' is not understood" in done.err
+    path.write_text(as_lines([{"role": "user", "content": "a"}, {"role": "user", "parts": [{"text": "gem"}]}]))
+    done = command("compact", str(path))
+    assert done.code == 2
+    assert "is a content of Gemini" in done.err
+
+
+def test_a_file_of_several_conversations_names_the_command_that_takes_it(command, tmp_path):
+    path = tmp_path / "many.jsonl"
+    path.write_text(as_lines([{"messages": [{"role": "user", "content": f"hi {at}"}]} for at in range(3)]))
+    done = command("compact", str(path))
+    assert done.code == 2
+    assert f"mcp-compact import {path}" in done.err
 
 
 def test_a_file_beyond_the_limit_names_the_limit(command, tmp_path, monkeypatch):

@@ -35,6 +35,9 @@ def test_a_session_goes_out_in_every_format_and_reads_back_the_same(command, imp
     assert pairs(again) == pairs(imported)
     if OUTS[name].provider:
         assert refused(findings(OUTS[name].provider, json.loads(out.read_text()))) == []
+    else:
+        # A session file of a client holds one entry a line.
+        assert all(isinstance(json.loads(line), dict) for line in out.read_text().splitlines())
 
 
 def test_messages_go_to_stdout_and_what_was_done_to_stderr(program, transcript):
