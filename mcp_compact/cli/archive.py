@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from mcp_compact.cli.text import middle_cut, shown
 from mcp_compact.config import Settings, load_settings
 from mcp_compact.errors import CallerError
 from mcp_compact.service.results import SessionLine
@@ -19,6 +20,9 @@ SHORT_ID = 8
 """Characters of an id that are shown, more where they do not tell two sessions apart."""
 SHORT_AGENT_ID = 14
 """The same for sub-agents, whose ids often begin with `agent-`."""
+ID_COLUMNS = 28
+"""Of an id in a list; `--json` has it whole."""
+CUT = "..."
 MOST_SESSIONS = 10_000
 LISTED_CANDIDATES = 5
 AGENT = "/"
@@ -98,7 +102,17 @@ def matching(name: str, known: Sequence[str]) -> list[str]:
     found = sorted((own for own in known if own.startswith(name)), key=len)
     if found and all(own.startswith(found[0] + AGENT) for own in found[1:]):
         return found[:1]
-    return found or [own for own in known if AGENT in own and own.rpartition(AGENT)[2].startswith(name)]
+    return (
+        found
+        or [own for own in known if AGENT in own and own.rpartition(AGENT)[2].startswith(name)]
+        or [own for own in known if CUT in name and _is_cut(name, own)]
+    )
+
+
+def _is_cut(name: str, own: str) -> bool:
+    """Is it an id, or a sub-agent's own part of one, as a list shows it: cut in its middle?"""
+    head, _, tail = name.partition(CUT)
+    return any(part.startswith(head) and part.endswith(tail) for part in (own, own.rpartition(AGENT)[2]))
 
 
 async def _last_active(service: Service) -> str:
@@ -112,13 +126,28 @@ async def _last_active(service: Service) -> str:
     )
 
 
+def listed_ids(lines: Sequence[SessionLine]) -> dict[str, str]:
+    """What a list shows of each id: where its shortest beginning would be too long, the whole cut in its middle."""
+    short = short_ids(lines)
+    return {
+        line.session_id: own
+        if len(own := shown(short[line.session_id])) <= ID_COLUMNS
+        else middle_cut(shown(_own_part(line)), ID_COLUMNS, CUT)
+        for line in lines
+    }
+
+
 def short_ids(lines: Sequence[SessionLine]) -> dict[str, str]:
     """What is shown of each id: the shortest beginning that tells sessions apart; of a sub-agent its own part."""
-    parts = {line.session_id: line.session_id.removeprefix(line.parent_session_id + AGENT) for line in lines}
+    parts = {line.session_id: _own_part(line) for line in lines}
     agents = {line.session_id for line in lines if _is_agent(line)}
     sessions = _beginnings([parts[own] for own in parts if own not in agents], SHORT_ID)
     parted = _beginnings([parts[own] for own in agents], SHORT_AGENT_ID)
     return {own: (parted if own in agents else sessions)[part] for own, part in parts.items()}
+
+
+def _own_part(line: SessionLine) -> str:
+    return line.session_id.removeprefix(line.parent_session_id + AGENT)
 
 
 def _is_agent(line: SessionLine) -> bool:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from mcp_compact.cli.archive import ask
 from mcp_compact.cli.files import about_file, readable_file
+from mcp_compact.cli.import_failures import with_what_is_stored
 from mcp_compact.cli.import_progress import Progress
 from mcp_compact.cli.output import print_json
 from mcp_compact.cli.terminal import terminal
 from mcp_compact.cli.text import count, cut, shown
-from mcp_compact.errors import CallerError
+from mcp_compact.errors import CallerError, ServerError
 from mcp_compact.places import history_folders
 from mcp_compact.service.results import ImportResult
 from mcp_compact.service.service import Service
@@ -25,6 +26,7 @@ SUFFIXES = (".jsonl", ".json", ".traj")
 """Names of files in folders that may be transcripts; what they are is told by their content."""
 LISTED = 10
 SEVERAL = "several_conversations"
+Imported = TypeVar("Imported")
 Reporting: TypeAlias = Callable[[int, int, str], None]
 """Told how far an import is: done, total, what."""
 
@@ -94,13 +96,25 @@ def run(paths: Sequence[str], format_name: str, *, as_json: bool) -> int:
             done += size
         return out
 
+    async def guarded(service: Service) -> list[Outcome]:
+        return await stopped_clearly(service, work)
+
     try:
-        outcomes = ask(work, create=True)
+        outcomes = ask(guarded, create=True)
     finally:
         progress.end()
     tell(outcomes, as_json=as_json)
     failed = [outcome for outcome in outcomes if outcome.error is not None]
     return int(len(failed) == len(outcomes) or any(outcome.path in paths for outcome in failed))
+
+
+async def stopped_clearly(service: Service, work: Callable[[Service], Awaitable[Imported]]) -> Imported:
+    """Do it; a failure of the store says what was stored before it."""
+    since_ms = service.deps.clock.now_ms()
+    try:
+        return await work(service)
+    except ServerError as error:
+        raise await with_what_is_stored(service, error, since_ms) from error
 
 
 def _within(progress: Reporting, before: int, total: int, what: str, done: int, _size: int, _what: str) -> None:
@@ -192,9 +206,10 @@ def sum_lines(outcomes: Sequence[Outcome]) -> list[str]:
     read = [outcome for outcome in outcomes if outcome.results]
     results = [result for outcome in read for result in outcome.results]
     lines = [_brought(read, results)]
-    formats = Counter(result.format for result in results)
+    formats = Counter(_formats(results).values())
     if formats:
-        lines.append("Formats: " + ", ".join(f"{shown(name)} {number}" for name, number in formats.most_common()) + ".")
+        told = ", ".join(f"{number:,} {shown(name)}" for name, number in formats.most_common())
+        lines.append(f"Sessions by format: {told}.")
     known = sum(not any(result.stored for result in outcome.results) for outcome in read)
     if 0 < known < len(read):
         lines.append(f"{count(known, 'file')} held nothing new.")
@@ -207,11 +222,16 @@ def sum_lines(outcomes: Sequence[Outcome]) -> list[str]:
     return [*lines, *_unread_lines(read), *_left_out_lines(outcomes), "Next: mcp-compact sessions --all"]
 
 
+def _formats(results: Sequence[ImportResult]) -> dict[str, str]:
+    """The format that each session came in, those of sub-agents too: each session once."""
+    return {own: result.format for result in results for own in (*result.children, result.session_id)}
+
+
 def _brought(read: Sequence[Outcome], results: Sequence[ImportResult]) -> str:
     if not read:
         return "Imported nothing."
-    own, children = {result.session_id for result in results}, {child for r in results for child in r.children}
-    sessions = count(len(own | children), "session") + (f" ({len(children)} of sub-agents)" if children else "")
+    children = {child for result in results for child in result.children}
+    sessions = count(len(_formats(results)), "session") + (f" ({len(children)} of sub-agents)" if children else "")
     stored = sum(result.stored for result in results)
     if not stored:
         return f"Nothing new: the archive holds all of {count(len(read), 'file')}, {sessions}."

@@ -11,7 +11,7 @@ from mcp_compact.cli.files import about_file, known_format, readable_file
 from mcp_compact.cli.import_progress import Progress
 from mcp_compact.cli.output import print_json
 from mcp_compact.cli.terminal import terminal
-from mcp_compact.cli.text import count, share, shown, tokens
+from mcp_compact.cli.text import count, quoted, share, shown, tokens
 from mcp_compact.errors import CallerError
 from mcp_compact.service.results import ImportResult, Status
 from mcp_compact.service.service import Service
@@ -38,7 +38,10 @@ def _one(arguments: argparse.Namespace, named: str, name: str) -> int:
     progress = Progress(terminal("stderr"))
 
     async def work(service: Service) -> import_many.Outcome:
-        return await import_many.of_file(service, path, name, arguments.session, progress)
+        async def whole(service: Service) -> import_many.Outcome:
+            return await import_many.of_file(service, path, name, arguments.session, progress)
+
+        return await import_many.stopped_clearly(service, whole)
 
     try:
         found = ask(work, create=True)
@@ -69,7 +72,11 @@ def import_lines(result: ImportResult) -> list[str]:
     lines += import_many.kept_lines(result.not_understood)
     if result.conflicts:
         lines.append(f"{count(result.conflicts, 'record')} differed from what is stored under the same id; that stays.")
-    return [*lines, *warning_lines(problems_of(result), LISTED), f"Next: mcp-compact status {shown(result.session_id)}"]
+    return [
+        *lines,
+        *warning_lines(problems_of(result), LISTED),
+        f"Next: mcp-compact status {quoted(result.session_id)}",
+    ]
 
 
 def fullness(state: Status) -> str:

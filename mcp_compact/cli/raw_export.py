@@ -21,7 +21,7 @@ from mcp_compact.cli.archive import AGENT, MOST_SESSIONS, ask, named_session, op
 from mcp_compact.cli.import_progress import Progress
 from mcp_compact.cli.output import print_json
 from mcp_compact.cli.terminal import terminal
-from mcp_compact.cli.text import count, shown
+from mcp_compact.cli.text import count, quoted, shown
 from mcp_compact.config import load_settings
 from mcp_compact.errors import CallerError
 from mcp_compact.ports.store import SessionKey
@@ -49,7 +49,7 @@ def export(arguments: argparse.Namespace) -> int:
         print_json({"file": path.resolve(), "sessions": [key.session_id for key in keys]})
     else:
         print(f"{count(len(keys), 'session')} written to {shown(str(path))}, byte for byte and unmasked.")
-        print(f"Into another archive: mcp-compact import {shown(str(path))}")
+        print(f"Into another archive: mcp-compact import {quoted(str(path))}")
     return 0
 
 
@@ -114,4 +114,5 @@ def _lines(taken: Taken) -> list[str]:
     new = len(taken.sessions) - len(taken.known)
     said = f"Imported {count(new, 'session')} as they were: {count(taken.records, 'record')}, byte for byte."
     known = [f"{count(len(taken.known), 'session')} known already."] if taken.known else []
-    return [said, *known, f"Next: mcp-compact status {shown(taken.sessions[0])}"]
+    many = any(not own.startswith(taken.sessions[0] + AGENT) for own in taken.sessions[1:])
+    return [said, *known, f"Next: mcp-compact {'sessions --all' if many else f'status {quoted(taken.sessions[0])}'}"]

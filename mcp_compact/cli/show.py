@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from mcp_compact.cli.archive import ask, here, named_session, short_ids
+from mcp_compact.cli.archive import ask, here, listed_ids, named_session
 from mcp_compact.cli.output import print_json
 from mcp_compact.cli.picture import gauge, scaled, single
 from mcp_compact.cli.terminal import Terminal, terminal
@@ -125,28 +125,44 @@ def sessions(arguments: argparse.Namespace) -> int:
     if not lines:
         print("There is no session yet." if arguments.all else "No session of this folder; --all lists every folder's.")
         return 0
-    print("\n".join(session_lines(lines, now_ms, terminal(), folders=arguments.all)))
+    print("\n".join(session_lines(lines, now_ms, terminal(wide=True), folders=arguments.all)))
     if len(lines) == arguments.limit:
         print(f"The last {arguments.limit}; --limit shows more.")
     return 0
 
 
 def session_lines(lines: list[SessionLine], now_ms: int, screen: Terminal, *, folders: bool) -> list[str]:
-    """A table of sessions; sub-agents' sessions are indented."""
-    ids = short_ids(lines)
+    """A table of sessions; a sub-agent's session is indented where it stands below its parent."""
+    ids = listed_ids(lines)
+    below = _below_parents(lines)
     heading = ("session", "updated", "messages", "tokens", "level", "title")
-    rows = [heading, *(_session_row(line, ids, now_ms, folders=folders) for line in lines)]
+    rows = [heading, *(_session_row(line, ids, below, now_ms, folders=folders) for line in lines)]
     first, *rest = table(rows, right=(2, 3), columns=screen.columns, stretch=5)
     return [screen.faint(first), *rest]
 
 
-def _session_row(line: SessionLine, ids: dict[str, str], now_ms: int, *, folders: bool) -> tuple[str, ...]:
+def _below_parents(lines: list[SessionLine]) -> set[str]:
+    """The sessions that are shown below their parents: with nothing between but other children of its family."""
+    family: set[str] = set()
+    below: set[str] = set()
+    for line in lines:
+        if line.parent_session_id in family and not line.is_fork:
+            below.add(line.session_id)
+        else:
+            family = set()
+        family.add(line.session_id)
+    return below
+
+
+def _session_row(
+    line: SessionLine, ids: dict[str, str], below: set[str], now_ms: int, *, folders: bool
+) -> tuple[str, ...]:
     at_ms = parse_time(line.updated)
     title = shown(line.title) or "(no title)"
     if folders and line.cwd:
         title = f"{shown(line.cwd).rstrip('/').rsplit('/', 1)[-1]}: {title}"
     return (
-        ("  " if line.parent_session_id and not line.is_fork else "") + shown(ids[line.session_id]),
+        ("  " if line.session_id in below else "") + ids[line.session_id],
         age(at_ms, now_ms) if at_ms is not None else "",
         f"{line.messages:,}",
         tokens(line.tokens),

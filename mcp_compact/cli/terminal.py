@@ -48,15 +48,18 @@ def prepare_streams() -> None:
             stream.reconfigure(encoding="utf-8", errors="replace")
 
 
-def terminal(name: str = "stdout") -> Terminal:
-    """What `stdout` or `stderr` can show. Colours only on a terminal, and not where NO_COLOR is set."""
+def terminal(name: str = "stdout", *, wide: bool = False) -> Terminal:
+    """What `stdout` or `stderr` can show. Colours only on a terminal, and not where NO_COLOR is set.
+
+    Pictures are drawn for 80 columns; a list (`wide`) takes what the terminal has.
+    """
     stream: TextIO = getattr(sys, name)
     on_screen = is_screen(stream)
     size = shutil.get_terminal_size((COLUMNS, 24)).columns if on_screen else COLUMNS
     return Terminal(
         colours=on_screen and wants_colours(),
         blocks=_can_show(_own_encoding.get(name) or "utf-8"),
-        columns=max(FEWEST_COLUMNS, min(COLUMNS, size)),
+        columns=max(FEWEST_COLUMNS, size if wide else min(COLUMNS, size)),
     )
 
 

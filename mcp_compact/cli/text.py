@@ -114,6 +114,15 @@ def cut(text: str, columns: int, mark: str = "...") -> str:
     return ("".join(kept).rstrip() + mark)[: max(columns, 0)]
 
 
+def middle_cut(text: str, columns: int, mark: str = "...") -> str:
+    """The text in at most so many columns: its beginning and its end where it is longer."""
+    if width(text) <= columns:
+        return text
+    room = columns - len(mark)
+    end = cut(text[::-1], room // 2, "")[::-1]
+    return f"{cut(text, room - width(end), '')}{mark}{end}"
+
+
 def fit(text: str, columns: int, *, right: bool = False) -> str:
     """The text in exactly so many columns."""
     own = cut(text, columns)

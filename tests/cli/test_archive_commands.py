@@ -166,6 +166,30 @@ def test_a_fork_stands_for_itself_and_a_sub_agents_session_under_its_parent():
     assert [row.startswith("  ") for row in rows] == [False, True, False]
 
 
+def test_a_child_is_indented_below_its_own_parent_alone():
+    lines = [line("other-1"), line("gone-1/agent-1", "gone-1"), line("parent-1"), line("parent-1/agent-2", "parent-1")]
+    lines += [
+        line("parent-1/agent-2/agent-3", "parent-1/agent-2"),
+        line("parent-2"),
+        line("parent-1/agent-4", "parent-1"),
+    ]
+    rows = session_lines(lines, NOW_MS + 3_600_000, Terminal(), folders=False)[1:]
+    assert [row.startswith("  ") for row in rows] == [False, False, False, True, True, False, False]
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_long_id_leaves_the_titles_their_room_and_can_be_named_as_it_is_shown(columns):
+    long = [f"project-{'x' * 90}-{number:02d}-end" for number in range(3)]
+    lines = [
+        line(own, title="The tides of the north coast") for own in (*long, "aaaaaaaa-1", long[0] + "/agent-" + "y" * 99)
+    ]
+    rows = session_lines(lines, NOW_MS + 3_600_000, Terminal(columns=columns), folders=False)
+    assert all("The tides" in row for row in rows[1:])
+    assert max(map(len, rows)) <= columns
+    for own, row in zip(long, rows[1:], strict=False):
+        assert matching(row.split()[0], [shown.session_id for shown in lines]) == [own]
+
+
 def native(command, transcript):
     """The session again, with a compaction of the client's own, and an answer after it that the provider counted."""
     lines = [json.loads(line) for line in transcript.read_text().splitlines()]

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.adapters.sqlite.test_disks import ROOT, needs_mounts
 from tests.transcripts.foreign import WRITERS, Call, Turn
 
 TALK = [Turn("Rename the gauges.", (("I look.", (Call("read", {"path": "a.py"}, "x = 1"),)),))]
@@ -31,8 +35,8 @@ def test_a_folder_is_imported_and_summed_up(command, folder: Path):
     done = command("import", str(folder))
     assert done.code == 0
     assert "Imported 3 files: 10 messages in 3 sessions" in done.out
-    assert "Formats: " in done.out
-    assert all(f"{name} 1" in done.out for name in ("gemini-cli", "pi", "langchain"))
+    assert "Sessions by format: " in done.out
+    assert all(f"1 {name}" in done.out for name in ("gemini-cli", "pi", "langchain"))
     assert "1 file left out:" in done.out
     assert "package.json: This is JSON, but no transcript that is known." in done.out
     assert "notes.md" not in done.out
@@ -140,3 +144,63 @@ def test_a_session_id_is_for_one_file(command, folder: Path):
     assert refused.code != 0
     assert "--session" in refused.err
     assert command("import", str(folder / "one.json"), "--session", "mine", "--json").json["session_id"] == "mine"
+
+
+def test_the_sum_counts_sessions_by_one_unit(command, tmp_path: Path, transcript):
+    """A session of sub-agents, one that two files hold, and a file of two conversations."""
+    place = transcript.parent
+    lines = [json.loads(line) for line in transcript.read_text().splitlines()]
+    own = lines[0]["sessionId"]
+    agents = place / own / "subagents"
+    agents.mkdir(parents=True)
+    agent = [{**line, "isSidechain": True, "agentId": "a1b2"} for line in lines[:1]]
+    (agents / "agent-a1b2.jsonl").write_text("".join(json.dumps(line) + "\n" for line in agent))
+    (place / "again.jsonl").write_bytes(transcript.read_bytes())
+    (place / "chat.jsonl").write_text(
+        "".join(json.dumps({"messages": [{"role": "user", "content": word}]}) + "\n" for word in ("one", "two"))
+    )
+    done = command("import", str(place))
+    whole = re.search(r"in (\d+) sessions", done.out)
+    parts = re.search(r"Sessions by format: (.*)\.", done.out)
+    assert whole
+    assert parts
+    assert sum(int(part.split()[0]) for part in parts[1].split(", ")) == int(whole[1]) == 4
+
+
+@needs_mounts
+def test_on_a_disk_that_fills_up_what_was_stored_is_told_and_the_import_goes_on_from_there(tmp_path: Path, transcript):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    text = transcript.read_text()
+    for number in range(40):
+        own = transcript.with_name(f"{number:02d}.jsonl")
+        own.write_text(text.replace("5e551011", f"5e5510{number:02d}"))
+    transcript.unlink()
+    program = f"{sys.executable} -m mcp_compact"
+    script = f"""
+    mount -t tmpfs -o size=3m none "$1"
+    export MCP_COMPACT_DB="$1/a.db"
+    {program} import "$2" && exit 9
+    {program} sessions --all --json
+    mount -o remount,size=60m "$1"
+    {program} import "$2" >&2
+    """
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script, "sh", str(disk), str(transcript.parent)],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=100,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    stored = json.loads(done.stdout)["sessions"]
+    messages = sum(line["messages"] for line in stored)
+    assert stored
+    assert f"Stored so far, and kept: {len(stored)} session" in done.stderr
+    assert f"with {messages:,} messages. Free some space, then import the same again" in done.stderr
+    assert "Nothing was stored" not in done.stderr
+    assert "in 40 sessions" in done.stderr
+
+
+def test_a_command_that_is_named_can_be_pasted(command, tmp_path: Path):
+    path = tmp_path / "it is.jsonl"
+    path.write_bytes(WRITERS["pi"](TALK).replace(b'"s"', b'"an id; of two"'))
+    done = command("import", str(path))
+    assert "Next: mcp-compact status 'an id; of two'" in done.out
