@@ -103,11 +103,12 @@ async def append(client: Client, new: list[Json], window: int) -> Json:
 
 
 async def live_messages(client: Client) -> list[Json]:
-    """The list to send from now on, page by page."""
+    """The list to send from now on, page by page. It goes to a provider, not to a model's eyes: no message in parts."""
     messages: list[Json] = []
     cursor = ""
     while True:
-        page = await call(client, "get_messages_after_boundary", format="openai", cursor=cursor)
+        asked = {"format": "openai", "cursor": cursor, "whole_messages": True}
+        page = await call(client, "get_messages_after_boundary", **asked)
         messages += page["messages"]
         cursor = page["next_cursor"]
         if not cursor:

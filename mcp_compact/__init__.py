@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from mcp_compact.library import Report as Report
     from mcp_compact.library import compact as compact
     from mcp_compact.library import compact_transcript as compact_transcript
+    from mcp_compact.service.paging import joined as joined
     from mcp_compact.wiring import open_service as open_service
 
 __version__ = "0.1.0"
@@ -19,9 +20,10 @@ _WHERE = {
     "Report": "mcp_compact.library",
     "compact": "mcp_compact.library",
     "compact_transcript": "mcp_compact.library",
+    "joined": "mcp_compact.service.paging",
     "open_service": "mcp_compact.wiring",
 }
-__all__ = ["Counting", "Report", "__version__", "compact", "compact_transcript", "open_service"]
+__all__ = ["Counting", "Report", "__version__", "compact", "compact_transcript", "joined", "open_service"]
 
 
 def __getattr__(name: str) -> object:

@@ -163,13 +163,16 @@ async def get_messages_after_boundary(
     session_id: Session = "",
     format: Annotated[Text, Field(description="anthropic, openai, responses, gemini or claude-code.")] = "anthropic",
     cursor: Cursor = "",
+    whole_messages: Annotated[Flag, Field(description="For programs: none in parts, however large.")] = False,  # noqa: FBT002
 ) -> Annotated[CallToolResult, MessagesAnswer]:
     """The context as it stands now, valid for the provider, in pages: go on with next_cursor until it is empty.
 
-    Parts of a message that is larger than a page carry `part`.
+    Parts of a message that is larger than a page carry `part`; programs that send the list on set whole_messages.
     """
     service, session = await session_of(ctx, session_id)
-    page = await service.messages(session, format_name=format or "anthropic", cursor=cursor)
+    page = await service.messages(
+        session, format_name=format or "anthropic", cursor=cursor, whole_messages=whole_messages
+    )
     more = "; more with next_cursor" if page.next_cursor else ""
     return reading(ctx, as_json(page), f"{len(page.messages)} messages of a context of {page.tokens} tokens{more}")
 

@@ -62,7 +62,7 @@ def register(server: CompactServer) -> None:
 
 async def context(session_id: str, ctx: Context[Backend]) -> str:
     """What the model is sent now, valid for the provider: the first page of get_messages_after_boundary."""
-    page = await _read(ctx, lambda service: service.messages(session_id))
+    page = await _read(ctx, lambda service: service.messages(session_id, whole_messages=False))
     more = {"next": f"get_messages_after_boundary with cursor {page.next_cursor}"} if page.next_cursor else {}
     return _json({"session_id": session_id, "tokens": page.tokens, "messages": list(page.messages)} | more)
 

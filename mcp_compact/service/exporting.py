@@ -19,6 +19,7 @@ from mcp_compact.service.compactions import branch
 from mcp_compact.service.deps import Deps
 from mcp_compact.service.paging import page, pieces
 from mcp_compact.service.reading import load_live, place_in
+from mcp_compact.service.standing_beside import own_records, without_unled
 from mcp_compact.transcripts.beside import NOTHING, Beside, beside_of, system_texts
 from mcp_compact.transcripts.facts import facts_of
 from mcp_compact.transcripts.masked_out import Masker
@@ -106,9 +107,7 @@ async def export_page(deps: Deps, key: SessionKey, format_name: str, *, whole: b
 async def _dialogue(deps: Deps, key: SessionKey, row: SessionRow) -> list[Record]:
     """The records of the archive but our own markers and what they brought."""
     records = await deps.store.records(key, after_seq=0, up_to_seq=row.last_seq, live_only=False)
-    markers = await deps.store.markers(key)
-    ours = {marker.uuid for marker in markers if not marker.native}
-    ours |= {uuid for marker in markers if not marker.native for uuid in marker.service}
+    ours = await own_records(deps, key)
     return [record for record in records if record.uuid not in ours]
 
 
@@ -124,6 +123,7 @@ def _exported(out: Out, live: LiveContext, archive: Sequence[Record], row: Sessi
     masker = Masker()
     turns = masker.turns(turns)
     beside = beside_of(archive, [record.uuid for record in live.all]) if archive else NOTHING
+    beside = beside if row.forked_at is None else without_unled(beside, live.all)
     facts = replace(facts_of(live.all), session_id=row.key.session_id)
     facts = replace(facts, cwd=row.cwd or facts.cwd, model=row.model or facts.model, title=row.title or facts.title)
     records = {record.uuid: record for record in live.all}

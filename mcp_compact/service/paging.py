@@ -1,14 +1,15 @@
 """Pages of messages: each below a size, together the whole, in order, every message once.
 
-A block that is larger than a page is split into parts: the message stands once a part, with
-`part` = {block, part, parts}; the parts of a block, joined as text, are the block again. Block -1 is the message
-itself, where it keeps what it says elsewhere than in `content`.
+For whoever reads an answer with a model, a block that is larger than a page is split into parts: the message stands
+once a part, with `part` = {block, part, parts}; the parts of a block, joined as text, are the block again. `is_text`
+says that the content is no list but that text. Block -1 is the message itself, where it keeps what it says elsewhere
+than in `content`. A program, which sends the list on, takes messages whole: then a page holds one, whatever its size.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mcp_compact.messages.weights import UNITS_PER_TOKEN, estimate_units
@@ -27,6 +28,9 @@ WHOLE = -1
 _JSON_PART: Mapping[str, str] = {"type": "json_part", "data": ""}
 _LARGEST = 10**6
 """Stands for numbers of parts that are not known yet."""
+_MARK_TOKENS = 10
+"""What `is_text` takes, at most."""
+_KEYS = frozenset(("block", "part", "parts"))
 
 
 def size_tokens(value: object) -> int:
@@ -35,13 +39,24 @@ def size_tokens(value: object) -> int:
     return estimate_units(text) * TOKENS_PERMILLE // (UNITS_PER_TOKEN * 1000) + 1
 
 
-def pieces(messages: Sequence[Mapping[str, Any]], page_tokens: int) -> Iterator[Mapping[str, Any]]:
-    """The messages, those too large for a page, or nested too deeply for an answer, cut into parts."""
+def pieces(
+    messages: Sequence[Mapping[str, Any]], page_tokens: int, *, whole_messages: bool = False
+) -> Iterator[Mapping[str, Any]]:
+    """The messages, those too large for a page, or nested too deeply for an answer, cut into parts.
+
+    With `whole_messages` only the latter.
+    """
     for message in messages:
-        if size_tokens(message) <= page_tokens and not _is_deep(message):
+        if (whole_messages or size_tokens(message) <= page_tokens) and not _is_deep(message):
             yield message
         else:
             yield from _split(message, page_tokens)
+
+
+def is_part(item: Mapping[str, Any]) -> bool:
+    """Is it a part of a message, not a message?"""
+    part, content = item.get("part"), item.get("content")
+    return isinstance(part, dict) and part.keys() >= _KEYS and isinstance(content, list) and len(content) == 1
 
 
 def _is_deep(value: object) -> bool:
@@ -74,60 +89,67 @@ def page(
     return taken, None
 
 
-def joined(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The messages of all pages with their parts put together again."""
+def joined(items: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The messages of all pages in order, each in one piece: what came in parts is put together again."""
     out: list[dict[str, Any]] = []
-    texts: list[str] = []
+    held: list[Mapping[str, Any]] = []
     for item in items:
-        part = item.get("part")
-        if part is None:
+        if not is_part(item):
             out.append(dict(item))
             continue
-        if part["block"] == WHOLE:
-            texts.append(item["content"][0]["data"])
-            if part["part"] == part["parts"]:
-                out.append(json.loads("".join(texts)))
-                texts = []
+        part = item["part"]
+        held.append(item)
+        if part["part"] < part["parts"]:
             continue
-        if part["block"] == 0 and part["part"] == 1:
-            out.append({key: value for key, value in item.items() if key not in ("part", "content")} | {"content": []})
-        if part["parts"] == 1:
-            out[-1]["content"].append(item["content"][0])
-            continue
-        texts.append(item["content"][0]["data"])
-        if part["part"] == part["parts"]:
-            out[-1]["content"].append(json.loads("".join(texts)))
-            texts = []
+        _put(out, held)
+        held = []
     return out
 
 
+def _put(out: list[dict[str, Any]], parts: Sequence[Mapping[str, Any]]) -> None:
+    """Add the block that these are all parts of, and its message before the first of its blocks."""
+    first, part = parts[0], parts[0]["part"]
+    whole = first["content"][0] if len(parts) == 1 else json.loads("".join(p["content"][0]["data"] for p in parts))
+    if part["block"] == WHOLE:
+        out.append(whole)
+        return
+    if part["block"] == 0:
+        out.append({key: value for key, value in first.items() if key != "part"} | {"content": []})
+    if part.get("is_text"):
+        out[-1]["content"] = whole["text"]
+    else:
+        out[-1]["content"].append(whole)
+
+
 def _split(message: Mapping[str, Any], page_tokens: int) -> Iterator[Mapping[str, Any]]:
-    if not isinstance(message.get("content"), str | list):
+    content = message.get("content")
+    is_text = isinstance(content, str)
+    blocks = [{"type": "text", "text": content}] if is_text else list(content) if isinstance(content, list) else []
+    frame = {key: value for key, value in message.items() if key != "content"}
+    beside = size_tokens(_part(frame, _JSON_PART, _LARGEST, _LARGEST, _LARGEST))
+    # What stands beside the content is repeated with each part: where it is long, the message is cut as it is.
+    if not blocks or _is_deep(frame) or beside > max(page_tokens // 2, LEAST_ROOM_TOKENS):
         yield from _cut(message, page_tokens)
         return
-    content = message.get("content")
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) and content else list(content or ())
-    if not blocks:
-        yield message
-    frame = {key: value for key, value in message.items() if key != "content"}
-    room = max(LEAST_ROOM_TOKENS, page_tokens - size_tokens(_part(frame, _JSON_PART, _LARGEST, _LARGEST, _LARGEST)))
+    room = max(LEAST_ROOM_TOKENS, page_tokens - beside - (_MARK_TOKENS if is_text else 0))
+    mark = {"is_text": True} if is_text else {}
     for index, block in enumerate(blocks):
         is_whole = size_tokens(block) <= room and not _is_deep(block)
         chunks = [block] if is_whole else _chunks(block, room)
         for number, chunk in enumerate(chunks, 1):
-            yield _part(frame, chunk, index, number, len(chunks))
+            yield _part(frame, chunk, index, number, len(chunks), **mark)
 
 
 def _cut(message: Mapping[str, Any], page_tokens: int) -> Iterator[Mapping[str, Any]]:
-    """A message without content of its own (other formats have it elsewhere), as JSON text in parts."""
+    """A message that has no content to cut between (other formats have it elsewhere), as JSON text in parts."""
     room = max(LEAST_ROOM_TOKENS, page_tokens - size_tokens(_part({}, _JSON_PART, WHOLE, _LARGEST, _LARGEST)))
     chunks = _chunks(message, room)
     for number, chunk in enumerate(chunks, 1):
         yield _part({}, chunk, WHOLE, number, len(chunks))
 
 
-def _part(frame: Mapping[str, Any], chunk: object, block: int, part: int, parts: int) -> dict[str, Any]:
-    return {**frame, "content": [chunk], "part": {"block": block, "part": part, "parts": parts}}
+def _part(frame: Mapping[str, Any], chunk: object, block: int, part: int, parts: int, **mark: bool) -> dict[str, Any]:
+    return {**frame, "content": [chunk], "part": {"block": block, "part": part, "parts": parts, **mark}}
 
 
 def _chunks(block: object, room_tokens: int) -> list[Any]:

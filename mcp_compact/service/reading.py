@@ -22,8 +22,10 @@ from mcp_compact.messages.valid import valid_turns
 from mcp_compact.ports.store import LivePage, SessionKey, SessionRow
 from mcp_compact.service.deps import Deps, family
 from mcp_compact.service.page_cache import Whole
-from mcp_compact.service.paging import page, pieces
+from mcp_compact.service.paging import is_part, page, pieces
 from mcp_compact.service.results import MessagesPage, OriginalPart
+from mcp_compact.service.standing_beside import beside_live
+from mcp_compact.transcripts.beside import Beside
 from mcp_compact.transcripts.outs import finished, origin_of, out_of
 from mcp_compact.transcripts.whole_answers import whole_turns
 
@@ -37,6 +39,12 @@ LISTED = 50
 """So many repairs are named."""
 ORIGINAL_CHARS = 40_000
 """About 12,000 tokens of code: a part of an original, below what clients cut off."""
+UNCUT = "w"
+"""Ends the cursor of pages whose messages are whole: a later page goes on as the first began."""
+IN_PARTS = (
+    "messages with `part` are parts of one that is larger than a page: a program asks with whole_messages=true, "
+    "or puts them together with mcp_compact.joined"
+)
 
 
 async def load_live(
@@ -76,41 +84,59 @@ def _assembled(records: Sequence[Record], clearings: dict[MessageUuid, Any], par
 
 
 async def messages_page(
-    deps: Deps, key: SessionKey, *, format_name: str, cursor: str, close_open_calls: bool = False
+    deps: Deps,
+    key: SessionKey,
+    *,
+    format_name: str,
+    cursor: str,
+    close_open_calls: bool = False,
+    whole_messages: bool = False,
 ) -> MessagesPage:
-    """One page of the live context in a provider's format. The cursor holds while messages are appended."""
+    """One page of the live context in a provider's format. The cursor holds while messages are appended.
+
+    With `whole_messages` one that is larger than a page stands in a page of its own, else it comes in parts.
+    """
     out_of(format_name)
     row = await deps.row(key)
+    is_uncut = cursor.endswith(UNCUT) if cursor else whole_messages
     # Nothing else decides what is given out; the hash also tells what was appended.
-    name = (key, format_name, close_open_calls, row.marker_seq, row.live_hash)
+    name = (key, format_name, close_open_calls, is_uncut, row.marker_seq, row.live_hash, row.last_seq)
     now_ms = deps.clock.now_ms()
     known = deps.pages.find(name, now_ms)
-    whole = known or await _whole(deps, row, format_name, close_open_calls=close_open_calls)
-    taken, following = page(whole.items, place_in(cursor, whole.version), deps.settings.page_tokens)
-    if known is None and following is not None and (await deps.row(key)).live_hash == row.live_hash:
+    whole = known or await _whole(deps, row, format_name, close_open_calls=close_open_calls, is_uncut=is_uncut)
+    start = place_in(cursor.removesuffix(UNCUT), whole.version)
+    taken, following = page(whole.items, start, deps.settings.page_tokens)
+    in_parts = [IN_PARTS] if any(map(is_part, taken)) else []
+    if known is None and following is not None and _stands(row, await deps.row(key)):
         deps.pages.keep(name, whole, now_ms)
     return MessagesPage(
         session_id=key.session_id,
         format=format_name,
         messages=tuple(taken),
-        next_cursor=f"{whole.version}:{following}" if following is not None else "",
-        warnings=whole.warnings,
+        next_cursor=f"{whole.version}:{following}{UNCUT if is_uncut else ''}" if following is not None else "",
+        warnings=(*whole.warnings, *in_parts),
         boundary_uuid=whole.boundary_uuid,
         tokens=family(row).tokens(row.live_weight),
     )
 
 
-async def _whole(deps: Deps, row: SessionRow, format_name: str, *, close_open_calls: bool) -> Whole:
+def _stands(row: SessionRow, now: SessionRow) -> bool:
+    return (row.live_hash, row.last_seq) == (now.live_hash, now.last_seq)
+
+
+async def _whole(deps: Deps, row: SessionRow, format_name: str, *, close_open_calls: bool, is_uncut: bool) -> Whole:
     """The live context in a format, cut into what pages are made of."""
     key = row.key
     small = row.live_count <= SMALL_RECORDS and row.body_bytes <= SMALL_BYTES
     sizes = {"limit": SMALL_RECORDS, "max_bytes": SMALL_BYTES} if small else {}
     live, version = await load_live(deps, key, **sizes)
     around = Surroundings(session_id=key.session_id)
+    beside = await beside_live(deps, row, live, format_name)
 
     def work() -> tuple[tuple[Mapping[str, Any], ...], list[str]]:
-        given, warnings = _given(live, around, format_name, close_open_calls=close_open_calls)
-        return tuple(pieces([clean(item) for item in given], deps.settings.page_tokens)), warnings
+        given, warnings = _given(live, around, format_name, beside, close_open_calls=close_open_calls)
+        cleaned = [clean(item) for item in given]
+        return tuple(pieces(cleaned, deps.settings.page_tokens, whole_messages=is_uncut)), warnings
 
     # In a thread: a context of many images has tens of megabytes, and other calls go on meanwhile.
     items, warnings = work() if small else await to_thread.run_sync(work)
@@ -119,11 +145,16 @@ async def _whole(deps: Deps, row: SessionRow, format_name: str, *, close_open_ca
 
 
 def _given(
-    live: LiveContext, around: Surroundings, format_name: str, *, close_open_calls: bool = False
+    live: LiveContext,
+    around: Surroundings,
+    format_name: str,
+    beside: Beside | None = None,
+    *,
+    close_open_calls: bool = False,
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """The live context as the format's provider takes it, its open calls left open, and what was mended for that."""
     turns, warnings = valid_turns(whole_turns(live, around), close_open_calls=close_open_calls)
-    done = finished(format_name, turns, origin_of(live), goes_on=True)
+    done = finished(format_name, turns, origin_of(live, beside), goes_on=True)
     warnings += [f"{change.path}: {change.text}" for change in done.changes]
     more = len(warnings) - LISTED
     return done.messages, [*warnings[:LISTED], f"{more} more repairs"] if more > 0 else warnings
@@ -132,7 +163,8 @@ def _given(
 async def live_messages(deps: Deps, key: SessionKey, format_name: str = "anthropic") -> list[dict[str, Any]]:
     """The whole live context in a format, as it is given out."""
     live, _ = await load_live(deps, key)
-    work = partial(_given, live, Surroundings(session_id=key.session_id), format_name)
+    beside = await beside_live(deps, await deps.row(key), live, format_name)
+    work = partial(_given, live, Surroundings(session_id=key.session_id), format_name, beside)
     return (await to_thread.run_sync(work))[0]
 
 

@@ -145,10 +145,14 @@ class Service:
         """Take messages out of the live context."""
         return await snipping.snip(self.deps, session_key(self.namespace, session_id), request)
 
-    async def messages(self, session_id: str, *, format_name: str = "anthropic", cursor: str = "") -> MessagesPage:
-        """One page of the live context."""
+    async def messages(
+        self, session_id: str, *, format_name: str = "anthropic", cursor: str = "", whole_messages: bool = True
+    ) -> MessagesPage:
+        """One page of the live context; a message that is larger than a page has one of its own, or comes in parts."""
         key = session_key(self.namespace, session_id)
-        return await reading.messages_page(self.deps, key, format_name=format_name, cursor=cursor)
+        return await reading.messages_page(
+            self.deps, key, format_name=format_name, cursor=cursor, whole_messages=whole_messages
+        )
 
     async def new_context(self, session_id: str, *, target_tokens: int | None = None) -> NewContext:
         """What a new session of a client would begin with; nothing is written."""

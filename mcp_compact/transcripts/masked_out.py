@@ -34,7 +34,10 @@ class Masker:
         told = self._known.get(text)
         if told is None:
             told = self._known[text] = masked(text)
-        self.count += told != text
+        if told == text:
+            # Not the equal text that was met before: what is unchanged is told by being the same object.
+            return text
+        self.count += 1
         return told
 
     def value(self, value: Any) -> Any:  # noqa: ANN401 - a JSON value

@@ -60,7 +60,7 @@ PARAMETERS = {
     ],
     "submit_summary": ["compaction_id", "summary"],
     "microcompact_tool_results": ["session_id", "mode", "older_than_minutes", "keep", "media", "force", "now"],
-    "get_messages_after_boundary": ["session_id", "format", "cursor"],
+    "get_messages_after_boundary": ["session_id", "format", "cursor", "whole_messages"],
     "undo_compaction": ["session_id"],
     "get_session_memory": ["session_id"],
     "update_session_memory": ["content", "section", "summarized_through", "session_id"],
