@@ -117,6 +117,19 @@ def test_system_messages_stay_in_front() -> None:
     assert problems(merged(out)) == []
 
 
+def test_nothing_promises_an_archive_where_there_is_none() -> None:
+    rules = [{"role": "user", "content": f"Never touch the folder number_{n}_of_the_work/ again."} for n in range(60)]
+    many = [message for pair in zip(rules, chat(40)[3::4] * 2, strict=False) for message in pair]
+    out, report = compact([*many, *chat(40)], 700, counting=QUICK)
+    assert report.loss.instructions_missing
+    assert any(report.loss.instructions_missing[0] in warning for warning in report.warnings)
+    file = compact_transcript([jsonl([*many, *chat(40)])], target_tokens=700)
+    for told in (*report.warnings, *file.report.warnings, texts_of(out), json.dumps(file.messages), report.memory):
+        assert "archive" not in told
+        assert "nothing was lost" not in told
+        assert "search_messages" not in told
+
+
 def test_an_open_call_stays_open_at_the_end() -> None:
     call = {"type": "tool_use", "id": "open", "name": "mcp__compact__compact_session", "input": {}}
     out, report = compact([*chat(40), {"role": "assistant", "content": [call]}], 4000, counting=QUICK)

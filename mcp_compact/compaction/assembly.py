@@ -166,6 +166,8 @@ def _plan(  # noqa: PLR0913, PLR0917 - everything that a plan is made of
 ) -> CompactionPlan:
     snapshot = attempt.snapshot
     after, loss = written.weight + tail_weight, _loss(snapshot, window.kept, things, written.shown)
+    # Where there is no archive, whoever called keeps what was given.
+    where = "only in the archive now" if attempt.around.session_id else "not in the new list, only in the old one"
     return CompactionPlan(
         strategy=strategy,
         trigger=attempt.request.trigger,
@@ -183,7 +185,7 @@ def _plan(  # noqa: PLR0913, PLR0917 - everything that a plan is made of
         loss=loss,
         warnings=(
             *attempt.around.warnings,
-            *(f"only in the archive now: {text[:100]}" for text in loss.instructions_missing),
+            *(f"{where}: {text[:100]}" for text in loss.instructions_missing),
             *(f"no room for what was pinned: {name[:100]}" for name in written.put.left_out),
         ),
         discovered_tools=things.tools,
