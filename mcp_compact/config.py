@@ -19,7 +19,7 @@ from mcp_compact.compaction.policy import (
 )
 from mcp_compact.places import default_database
 from mcp_compact.presets import NO_PRESET, PRESETS, Preset, contradictions, preset_named
-from mcp_compact.settings_reader import FALSY, SHOWN, TRUTHY, SettingsReader, is_truthy
+from mcp_compact.settings_reader import FALSY, SHOWN, TRUTHY, SettingsReader, is_truthy, setting_of
 from mcp_compact.settings_table import (
     MEMORY_FIGURES,
     MICRO_FIGURES,
@@ -122,8 +122,10 @@ def _tail(reader: SettingsReader) -> SessionMemoryCompactConfig:
     given = _json_object(reader)
 
     def value(name: str, camel: str, fallback: int) -> int:
-        in_json = (reader.positive(f"{_CONFIG} {key}", given[key]) for key in (name, camel) if key in given)
-        own = reader.number("MCP_COMPACT_SM_" + name.upper(), 0)
+        own_name = "MCP_COMPACT_SM_" + name.upper()
+        most = setting_of(own_name).most
+        in_json = (reader.positive(f"{_CONFIG} {key}", given[key], most) for key in (name, camel) if key in given)
+        own = reader.number(own_name, 0)
         return own or next((number for number in in_json if number is not None), fallback)
 
     return SessionMemoryCompactConfig(

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from mcp_compact.compaction.policy import levels
 from mcp_compact.errors import CallerError
-from mcp_compact.settings_table import SETTINGS
+from mcp_compact.settings_table import SETTINGS, Setting
 
 PREFIX = "MCP_COMPACT_"
 TRUTHY = ("1", "true", "yes", "on")
@@ -27,6 +27,11 @@ def is_truthy(value: str) -> bool:
 _Value = TypeVar("_Value")
 
 
+def setting_of(name: str) -> Setting:
+    """The setting of that name."""
+    return next(item for item in SETTINGS if item.name == name)
+
+
 @dataclass(slots=True)
 class SettingsReader:
     """Reads variables one by one; what cannot be read is ignored and warned of."""
@@ -36,7 +41,7 @@ class SettingsReader:
 
     def given(self, name: str) -> Iterator[tuple[str, str]]:
         """The variable and its historic names, as far as they are set: name and value, trimmed."""
-        setting = next(item for item in SETTINGS if item.name == name)
+        setting = setting_of(name)
         for known in (name, *setting.historic):
             value = self.environ.get(known, "").strip()
             if value:
@@ -66,17 +71,22 @@ class SettingsReader:
         return None
 
     def number(self, name: str, default: int) -> int:
-        return self.first(name, self.positive, default)
+        most = setting_of(name).most
+        return self.first(name, lambda known, value: self.positive(known, value, most), default)
 
-    def positive(self, name: str, value: object) -> int | None:
-        """A positive whole number; anything else is ignored and warned of."""
+    def positive(self, name: str, value: object, most: int) -> int | None:
+        """A positive whole number up to `most`; anything else is ignored and warned of."""
         try:
             number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else 0.0
         except (ValueError, OverflowError):
             number = 0.0
-        if isfinite(number) and number >= 1:
+        shown = str(value)[:SHOWN]
+        if not isfinite(number) or number < 1:
+            self.warn(f"{name}: {shown!r} is no positive number and is ignored")
+        elif int(number) > most:
+            self.warn(f"{name}: {shown!r} is more than {most}, the most that it can be, and is ignored")
+        else:
             return int(number)
-        self.warn(f"{name}: {str(value)[:SHOWN]!r} is no positive number and is ignored")
         return None
 
     def choice(self, name: str, choices: tuple[str, ...]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mcp_compact.compaction.policy import Policy
+from mcp_compact.compaction.policy import MOST_TOKENS, Policy
 
 SUMMARIZERS = ("agent", "provider", "sampling")
 PROVIDERS_KEYS: Mapping[str, tuple[str, ...]] = {
@@ -55,6 +55,26 @@ RESTORE_FIGURES: Mapping[str, str] = {
 """Numbers of what is put back after a compaction, by their fields."""
 
 
+MOST: Mapping[str, int] = {
+    "calls": 10**9,
+    "characters": 10**9,
+    "days": 36_500,
+    "files": 10**9,
+    "images": 10**9,
+    "megabytes": 10**9,
+    "messages": 10**9,
+    "minutes": 52_560_000,
+    "percent": 99,
+    "port": 65_535,
+    "requests": 10**9,
+    "results": 10**9,
+    "seconds": 31_536_000,
+    "sessions": 10**9,
+    "tokens": MOST_TOKENS,
+}
+"""The kinds of settings that are whole numbers from 1 on, and how large such a number can be."""
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """One environment variable: its name, what kind of value it takes, its default and what it does."""
@@ -64,6 +84,13 @@ class Setting:
     default: str
     text: str
     historic: tuple[str, ...] = ()
+    limit: int | None = None
+    """Where it is lower than that of other numbers of its kind."""
+
+    @property
+    def most(self) -> int:
+        """The largest number that it takes."""
+        return MOST[self.kind] if self.limit is None else self.limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +299,7 @@ SETTINGS: tuple[Setting, ...] = (
         "Its key. Else, at the provider's own address, the provider's usual variable.",
     ),
     Setting("MCP_COMPACT_LLM_TIMEOUT_S", "seconds", "120", "Limit for a summary by `provider` or `sampling`."),
-    Setting("MCP_COMPACT_LLM_MAX_TOKENS", "tokens", "12000", "What either may write at most."),
+    Setting("MCP_COMPACT_LLM_MAX_TOKENS", "tokens", "12000", "What either may write: at most 12000.", limit=12_000),
     Setting("MCP_COMPACT_HTTP_HOST", "address", "127.0.0.1", "Where a server on HTTP or SSE listens."),
     Setting("MCP_COMPACT_HTTP_PORT", "port", "8765", "And at which port."),
     Setting("MCP_COMPACT_HTTP_PUBLIC_URL", "address", "", "What clients call it, where a proxy stands before it."),

@@ -19,6 +19,7 @@ from mcp_compact.compaction.policy import (
 from mcp_compact.config import FALSY, SETTINGS, TRUTHY, Settings, default_db, effective, is_truthy, load_settings
 from mcp_compact.errors import CompactError
 from mcp_compact.presets import PRESETS
+from mcp_compact.settings_table import MOST, Setting
 
 ENABLE, DISABLE = "ENABLE_CLAUDE_CODE_SM_COMPACT", "DISABLE_CLAUDE_CODE_SM_COMPACT"
 FLAG_MEMORY, FLAG_COMPACT = "MCP_COMPACT_FLAG_SESSION_MEMORY", "MCP_COMPACT_FLAG_SM_COMPACT"
@@ -519,6 +520,34 @@ def test_hooks_are_none_unless_named_and_their_limit_and_switch_reach_their_plac
 
 def test_a_hooks_file_that_cannot_be_found_is_not_ignored() -> None:
     assert load(MCP_COMPACT_HOOKS="~no-such-user-here/hooks.json").hooks == Path("~no-such-user-here/hooks.json")
+
+
+NUMBERS = [item for item in SETTINGS if item.kind in MOST]
+
+
+@pytest.mark.parametrize("setting", NUMBERS, ids=lambda setting: setting.name)
+def test_every_number_is_taken_up_to_its_limit_and_ignored_with_a_warning_above_it(setting: Setting) -> None:
+    usual = effective(load())[setting.name]
+    for good in (1, setting.most):
+        settings = load_settings({setting.name: str(good)})
+        assert effective(settings)[setting.name] == good
+        assert not any("is ignored" in warning for warning in settings.warnings)
+    for bad in (str(setting.most + 1), "1e300", "0", "-1", "0.5", "many"):
+        settings = load_settings({setting.name: bad})
+        assert effective(settings)[setting.name] == usual
+        assert [w for w in settings.warnings if w.startswith(f"{setting.name}: '{bad}' is ")]
+
+
+def test_no_number_is_without_a_limit() -> None:
+    values = effective(load())
+    numbers = {name for name, value in values.items() if isinstance(value, int) and not isinstance(value, bool)}
+    assert numbers <= {item.name for item in NUMBERS}
+
+
+def test_the_limits_of_numbers_hold_in_the_json_object_too() -> None:
+    settings = load(MCP_COMPACT_SM_COMPACT_CONFIG='{"max_tokens": 1e300, "min_tokens": 3}')
+    assert (settings.policy.tail.min_tokens, settings.policy.tail.max_tokens) == (3, 40_000)
+    assert any("MCP_COMPACT_SM_COMPACT_CONFIG max_tokens" in warning for warning in settings.warnings)
 
 
 NAMES = [name for item in SETTINGS for name in (item.name, *item.historic) if "DB" not in name and "ROOTS" not in name]

@@ -111,7 +111,7 @@ NUMBERS = {
     "search_messages": {"limit": "bad_limit"},
 }
 """Every parameter that is a number, by tool, and what a number that it cannot be is answered with."""
-NEEDED = {"append_messages": {"messages": [user("hi")]}, "search_messages": {"query": "x"}}
+NEEDED: dict[str, dict[str, Any]] = {"append_messages": {"messages": [user("hi")]}, "search_messages": {"query": "x"}}
 
 
 async def test_every_number_is_refused_where_it_can_be_none(client: Client):
@@ -126,9 +126,11 @@ async def test_every_number_is_refused_where_it_can_be_none(client: Client):
 @pytest.mark.parametrize(("tool", "name"), [(tool, name) for tool, names in NUMBERS.items() for name in names])
 async def test_a_negative_number_is_refused_and_nothing_is_done(client: Client, tool: str, name: str):
     await call(client, "append_messages", session_id="there", messages=[user("hi")])
-    session = {} if tool == "list_sessions" else {"session_id": "s" if tool.startswith(("app", "crea")) else "there"}
+    arguments = dict(NEEDED.get(tool, {}))
+    if tool != "list_sessions":
+        arguments["session_id"] = "new" if tool in ("append_messages", "create_session") else "there"
     for number in (-4, -1_000_000):
-        text = await refused(client, tool, **session, **NEEDED.get(tool, {}), **{name: number})
+        text = await refused(client, tool, **arguments, **{name: number})
         assert text.startswith(NUMBERS[tool][name])
     assert [line["session_id"] for line in (await call(client, "list_sessions"))["sessions"]] == ["there"]
 
