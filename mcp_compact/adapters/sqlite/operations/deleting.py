@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mcp_compact.adapters.sqlite.connection import writing
+from mcp_compact.adapters.sqlite.connection import ArchiveConnection, check_point, reading, writing
 from mcp_compact.adapters.sqlite.operations import state
 from mcp_compact.adapters.sqlite.operations.rows import WHOLE, record_of_row
 from mcp_compact.adapters.sqlite.operations.searchable import for_index, readable
@@ -30,13 +30,41 @@ _OWN_BODIES = (
 )
 
 
+SMALL_INDEX_BYTES = 8 * 1024 * 1024
+"""An index of this size is merged in about a second, which others wait for."""
+
+
 def delete_session(conn: sqlite3.Connection, key: SessionKey) -> int:
     """Remove a session with everything that was made of it; the number of records removed, 0 for no session.
 
-    Rows and bodies are overwritten in the file. The index finds none of its words any more, but words without
-    their places may stand in its pages until it is merged, which `forget` does. Sub-agents' sessions and forks stay,
-    with the bodies that they share.
+    What it had is overwritten in the file, its words in the index too. Only where the index is so large that all
+    others would wait long for it, words without their places stand in its pages until `forget` or `vacuum` merges it.
+    Sub-agents' sessions and forks stay, with the bodies that they share.
     """
+    removed = remove(conn, key)
+    if removed and _index_bytes(conn) <= SMALL_INDEX_BYTES:
+        erase_words(conn)
+    return removed
+
+
+def erase_words(conn: sqlite3.Connection) -> None:
+    """Merge the index, so that no page of it holds a removed word, and empty the WAL.
+
+    Where another process reads just then the WAL goes with the next check-point.
+    """
+    with overwriting(conn), writing(conn):
+        conn.execute("INSERT INTO fts (fts) VALUES ('optimize')")
+    if isinstance(conn, ArchiveConnection) and conn.journal_mode == "wal":
+        check_point(conn, "TRUNCATE")
+
+
+def _index_bytes(conn: sqlite3.Connection) -> int:
+    with reading(conn):
+        return int(conn.execute("SELECT coalesce(sum(length(block)), 0) FROM fts_data").fetchone()[0])
+
+
+def remove(conn: sqlite3.Connection, key: SessionKey) -> int:
+    """Remove a session as `delete_session` does; `erase_words` is left to the caller."""
     with overwriting(conn), writing(conn):
         session = state.load(conn, key)
         if session is None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from mcp_compact.adapters.sqlite.connection import ArchiveConnection, check_point, reading, writing
-from mcp_compact.adapters.sqlite.operations.deleting import delete_session, overwriting
+from mcp_compact.adapters.sqlite.connection import reading
+from mcp_compact.adapters.sqlite.operations.deleting import erase_words, remove
 from mcp_compact.adapters.sqlite.operations.encoding import safe_id
 from mcp_compact.messages.codec import well_formed
 from mcp_compact.ports.store import SessionKey
@@ -41,11 +41,8 @@ def forget(conn: sqlite3.Connection, keys: Sequence[SessionKey]) -> int:
     What they had is overwritten in the file; the index is merged, so that no page of it holds their words, and
     the WAL is emptied (where another process reads just then, by the next check-point).
     """
-    removed = sum(delete_session(conn, key) for key in keys)
-    with overwriting(conn), writing(conn):
-        conn.execute("INSERT INTO fts (fts) VALUES ('optimize')")
-    if isinstance(conn, ArchiveConnection) and conn.journal_mode == "wal":
-        check_point(conn, "TRUNCATE")
+    removed = sum(remove(conn, key) for key in keys)
+    erase_words(conn)
     return removed
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from mcp_compact.adapters.sqlite import operations
 from mcp_compact.adapters.sqlite.connection import ArchiveConnection, check_point
-from mcp_compact.adapters.sqlite.operations import hook_state, indexing, searchable
+from mcp_compact.adapters.sqlite.operations import deleting, hook_state, indexing, searchable
 from mcp_compact.adapters.sqlite.operations.deleting import TABLES
 from mcp_compact.compaction.plan import Cleared, ClearingPlan, MemoryUpdate
 from mcp_compact.compaction.snapshot import Reach
@@ -246,16 +246,37 @@ def test_its_rows_and_bodies_are_overwritten_in_the_file(path: Path):
     conn.close()
 
 
-def test_a_merged_index_holds_none_of_its_words(path: Path):
+@pytest.mark.parametrize("indexed", [1, 12])
+def test_the_file_and_its_wal_hold_none_of_its_words(path: Path, indexed):
+    """The index holds words in small letters, and a word in the page of the batch that brought it."""
     conn = operations.connect(path)
-    operations.append(conn, KEY, batch(record("a", "user", "quicksilver")), 1)
-    operations.append(conn, OTHER, batch(record("a", "user", "marmalade")), 1)
+    for at in range(indexed):
+        operations.append(conn, KEY, batch(record(f"a{at}", "user", f"Quicksilver{at} QUICKSILVER")), 1)
+        operations.append(conn, OTHER, batch(record(f"b{at}", "user", "marmalade")), 1)
+        index_all(conn)
+    assert b"quicksilver" in held(path)
+    operations.delete_session(conn, KEY)
+    assert b"quicksilver" not in held(path).lower()
+    assert b"marmalade" in held(path)
+    assert set(hits(conn, "marmalade")) == {"other"}
+    conn.execute("INSERT INTO fts (fts) VALUES ('integrity-check')")
+    conn.close()
+
+
+def test_a_large_index_is_left_to_be_merged_by_who_can_wait(path: Path, monkeypatch):
+    monkeypatch.setattr(deleting, "SMALL_INDEX_BYTES", 0)
+    conn = operations.connect(path)
+    operations.append(conn, KEY, batch(record("a", "user", "Quicksilver")), 1)
     index_all(conn)
     operations.delete_session(conn, KEY)
-    conn.execute("INSERT INTO fts (fts) VALUES ('optimize')")
-    assert b"quicksilver" not in whole_file(conn)
-    assert hits(conn, "marmalade") == ["other"]
+    assert hits(conn, "quicksilver") == []
+    deleting.erase_words(conn)
+    assert b"quicksilver" not in held(path).lower()
     conn.close()
+
+
+def held(path: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in (path, path.with_name(path.name + "-wal")) if file.exists())
 
 
 def whole_file(conn: ArchiveConnection) -> bytes:
