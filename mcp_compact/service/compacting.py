@@ -10,6 +10,7 @@ from mcp_compact.compaction.pipeline import Finished, NothingDone
 from mcp_compact.compaction.plan import Declined
 from mcp_compact.compaction.snapshot import Snapshot
 from mcp_compact.compaction.summary import SummaryRequest
+from mcp_compact.errors import ServerError
 from mcp_compact.ports.hooks import HookDetails
 from mcp_compact.ports.store import SessionKey, SessionRow, Stamp
 from mcp_compact.service import breaker
@@ -35,6 +36,8 @@ SHRINKS_CLIENT = (
 )
 WRITE_FIRST = "Without dry_run you are given the prompt and the material for the summary."
 APPLY = "Nothing was changed. For an hour apply_plan (profile full) does exactly this; compact_session plans anew."
+UNWRITABLE = ("disk_full", "store_read_only")
+NOT_KEPT = "Nothing was changed. The plan is shown only, without a plan_id, since it could not be kept:"
 SEND_LIVE = "Send what get_messages_after_boundary gives instead of the old messages."
 
 
@@ -161,10 +164,20 @@ def _last_status(row: SessionRow) -> str:
 
 async def _dry_run(job: Job, snapshot: Snapshot, outcome: Finished | SummaryRequest) -> CompactResult:
     if isinstance(outcome, Finished):
-        plan_id = await keep_plan(job, snapshot, outcome.plan)
-        return replace(_result(job.row, outcome, status="dry_run", plan_id=plan_id), next=APPLY)
+        plan_id, step = await _kept(job, snapshot, outcome)
+        return replace(_result(job.row, outcome, status="dry_run", plan_id=plan_id), next=step)
     waits = NothingDone("dry_run", (Declined("summary", "summary_required", "a summary would have to be written"),))
     return replace(nothing_done(job, snapshot, waits), next=WRITE_FIRST)
+
+
+async def _kept(job: Job, snapshot: Snapshot, outcome: Finished) -> tuple[str, str]:
+    """The id of the plan that is kept, and what can be done with it; a plan is shown also where none can be kept."""
+    try:
+        return await keep_plan(job, snapshot, outcome.plan), APPLY
+    except ServerError as error:
+        if error.code not in UNWRITABLE:
+            raise
+        return "", f"{NOT_KEPT} {error.message} {error.hint}"
 
 
 def _result(
