@@ -13,6 +13,12 @@ from pydantic import BaseModel, BeforeValidator, Field, create_model
 ALWAYS = frozenset({"session_id", "status", "level", "messages", "hits", "next_cursor", "content", "text", "uuids"})
 """Fields that programs rely on: there even when they are empty."""
 
+DESCRIBED = {
+    "live_messages": "Stored messages that are live, without what a compaction put before them. The list that is "
+    "given out has these too, leaves empty ones out and may join neighbours.",
+}
+"""Fields of answers whose names do not say enough."""
+
 PLAIN = (int, str, bool, float, NoneType, dict)
 """Values that are JSON as they are."""
 
@@ -55,7 +61,8 @@ def _field(name: str, hint: Any) -> tuple[Any, Any]:  # noqa: ANN401 - types of 
     plain = _without_none(hint)
     shown = _nested(plain)
     may_be_left_out = name not in ALWAYS and (plain is not hint or _may_be_empty(plain))
-    return (shown, None) if may_be_left_out else (shown, ...)
+    default = None if may_be_left_out else ...
+    return (shown, Field(default, description=DESCRIBED[name]) if name in DESCRIBED else default)
 
 
 def _nested(hint: Any) -> Any:  # noqa: ANN401

@@ -32,6 +32,8 @@ class Status:
     compact_at: int
     hard_at: int
     live_messages: int
+    """Stored messages that are live; what a compaction put before them is not counted. What is given out has that
+    too, leaves out what is empty and joins neighbours where the format wants it."""
     archived_records: int
     archived_bytes: int
     live_hash: str

@@ -334,3 +334,23 @@ async def test_over_a_network_sessions_must_be_named_and_all_of_them_are_listed(
         assert "required over a network" in await refused(client, "snip_messages", rules="errors")
         assert "required over a network" in await refused(client, "apply_plan", plan_id="plan-1")
         assert (await call(client, "create_session", session_id="t"))["status"] == "created"
+
+
+async def test_what_the_number_of_live_messages_counts_is_said_wherever_it_stands(client: Client):
+    schemas = [str(tool.output_schema) for tool in (await client.list_tools()).tools]
+    told = [schema for schema in schemas if "'live_messages'" in schema]
+    assert len(told) == 4
+    assert all("without what a compaction put before them" in schema for schema in told)
+
+
+async def test_live_messages_are_the_stored_ones_whatever_is_given_out_beside_or_instead_of_them(client: Client):
+    await call(client, "append_messages", session_id="e", messages=[user("hi"), assistant(" "), user(" ")])
+    status = await call(client, "get_context_status", session_id="e")
+    assert (status["live_messages"], len(await context_of(client, "e"))) == (3, 1)
+    await stored(client, rounds=40)
+    done = await call(client, "compact_session", session_id="s", force=True, target_tokens=2_000, trigger="manual")
+    assert done["status"] == "compacted"
+    status = await call(client, "get_context_status", session_id="s")
+    notes, *kept = await context_of(client, "s")
+    assert "replaced by the notes below" in str(notes)
+    assert status["live_messages"] == len(kept) < 80
