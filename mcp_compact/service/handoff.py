@@ -20,9 +20,11 @@ from mcp_compact.messages.masking import masked
 from mcp_compact.messages.memory_document import ERRORS, REQUESTS, STATE, parse
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.tool_inputs import path_of
+from mcp_compact.messages.words import users_words
 from mcp_compact.ports.store import SessionKey
 from mcp_compact.service.compactions import branch
 from mcp_compact.service.deps import Deps
+from mcp_compact.service.handoff_requests import asked, without_rules
 
 LIMIT_CHARS = 9_500
 """Of the whole brief: Claude Code shows only a preview of a hook's context above 10,000 characters."""
@@ -87,7 +89,8 @@ async def handoff(deps: Deps, key: SessionKey) -> Handoff:
     dropped = {_line(pin.text).casefold() for pin in await deps.store.registered(key) if pin.kind == DROPPED}
     at_ms = max((record.at_ms for record in messages if record.at_ms), default=row.updated_ms)
     bare = Handoff(key.session_id, row.title, row.cwd, format_time(at_ms), (), (), (), "", (), (), "")
-    return _made(facts, dropped, files_of(messages), bare)
+    said = [_line(words) for record in messages if (words := users_words(record))]
+    return _made(facts, dropped, said, files_of(messages), bare)
 
 
 async def session_facts(deps: Deps, key: SessionKey) -> tuple[list[Record], InjectionFacts]:
@@ -117,19 +120,20 @@ async def session_facts(deps: Deps, key: SessionKey) -> tuple[list[Record], Inje
 def _made(
     facts: InjectionFacts,
     dropped: Collection[str],
+    said: Sequence[str],
     files: tuple[tuple[str, ...], tuple[str, ...]],
     bare: Handoff,
 ) -> Handoff:
     rules = tuple(replace(rule, text=_line(rule.text)) for rule in facts.rules)
-    ruled = {*dropped, *(rule.text.casefold() for rule in rules)}
+    ruled = {rule.text.casefold() for rule in rules}
     notes = facts.notes
-    said = [line.removeprefix("- ") for line in (notes.body(REQUESTS) if notes else "").splitlines()]
-    asked = [text for line in said if (text := _line(line)) and text.casefold() not in ruled]
+    found = [_line(line.removeprefix("- ")) for line in (notes.body(REQUESTS) if notes else "").splitlines()]
+    requests = [text for text in asked(found, said, dropped) if text.casefold() not in ruled]
     return replace(
         bare,
-        title=_line(bare.title),
+        title=without_rules(_line(bare.title), dropped),
         rules=rules,
-        requests=tuple(reversed(lines_that_fit(reversed(asked), REQUESTS_CHARS))),
+        requests=tuple(reversed(lines_that_fit(reversed(requests), REQUESTS_CHARS))),
         open_work=tuple(_line(line) for line in facts.open_work),
         state=_lines(notes.body(STATE)) if notes else "",
         changed=tuple(_line(path) for path in files[0]),

@@ -94,6 +94,41 @@ def test_a_rule_that_was_dropped_is_left_out_and_a_pinned_one_comes_first(comman
     assert "- Always run the tests with pytest -x. (pinned)" in out
 
 
+SAID = (
+    "Please rename the tide gauges. Never touch the folder vendor/. Always use tabs in Go files.",
+    "Now mend the tests:\n- first the slow ones\n- then the flaky one in tide_test.go\nDon't commit without asking me.",
+    "Add a section about gauges to the README. Then write the changelog entry.",
+)
+
+
+def conversation(transcript):
+    items = records(transcript.parent, rounds=0)
+    first, made = items[0], []
+    for number, words in enumerate(SAID):
+        for role, content in (("user", words), ("assistant", [{"type": "text", "text": f"Part {number} is done."}])):
+            own = f"c{len(made)}"
+            parent = made[-1]["uuid"] if made else None
+            message = {"role": role, "content": content}
+            made.append({**first, "type": role, "uuid": own, "parentUuid": parent, "message": message})
+    transcript.write_text(as_lines(made), encoding="utf-8")
+
+
+def test_each_message_is_one_line_of_what_was_asked_old_to_new(command, transcript):
+    conversation(transcript)
+    assert command("handoff", str(transcript), "--json").json["requests"] == [" ".join(words.split()) for words in SAID]
+
+
+def test_a_rule_that_was_dropped_stands_nowhere_in_the_brief(command, transcript):
+    conversation(transcript)
+    rules = command("rules", str(transcript), "--json").json["rules"]
+    [number] = [rule["number"] for rule in rules if "vendor" in rule["text"]]
+    assert command("rules", str(transcript), "--drop", str(number)).code == 0
+    found = command("handoff", str(transcript), "--json").json
+    assert "vendor" not in found["text"]
+    assert found["title"].startswith("Please rename the tide gauges. Always")
+    assert "Always use tabs in Go files." in found["text"]
+
+
 def test_json_holds_the_facts_and_the_text(command, transcript, repository):
     answer = command("handoff", str(transcript), "--json").json
     assert answer["session_id"] == SESSION
