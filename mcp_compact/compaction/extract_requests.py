@@ -16,7 +16,7 @@ from mcp_compact.compaction.rules_ended import same_but_for_figures
 from mcp_compact.messages.blocks import TextBlock
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.weights import CountUnits
-from mcp_compact.messages.words import sentences, standing_instructions, users_words
+from mcp_compact.messages.words import sentences, standing_instructions, users_words, without_injected
 
 WHOLE_CHARS = 400
 """A message up to this length is kept whole; of a longer one its instructions and its beginning."""
@@ -76,10 +76,15 @@ def _record_without(record: Record, gone: frozenset[str]) -> Record:
     if record.message is None or not users_words(record):
         return record
     blocks = tuple(
-        replace(block, text=_without(block.text, gone)) if isinstance(block, TextBlock) else block
+        replace(block, text=_without(_read_out(block.text), gone)) if isinstance(block, TextBlock) else block
         for block in record.blocks
     )
     return replace(record, message=replace(record.message, blocks=blocks))
+
+
+def _read_out(text: str) -> str:
+    """The text; where a command stands in it, as it was typed: a tag beside a sentence would hide it."""
+    return without_injected(text) if "<command-args>" in text else text
 
 
 @lru_cache(maxsize=2)

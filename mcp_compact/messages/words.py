@@ -42,6 +42,15 @@ _OF_THE_CLIENT = pattern(
     r"content you generated\), read the full transcript at: \S+"
 )
 """What Claude Code puts below a plan that it hands to itself as a prompt."""
+_COMMAND_NAME, _COMMAND_ARGS = "command-name", "command-args"
+"""How Claude Code hands on a command with a slash: the name of it, and what its user typed behind that."""
+_TO_THE_CLIENT = frozenset(
+    ("/add-dir", "/agents", "/color", "/config", "/effort", "/export", "/fast", "/login", "/mcp", "/model",
+     "/output-style", "/permissions", "/plugin", "/rename", "/resume", "/theme", "/vim")
+)  # fmt: skip
+"""Commands that set up the client itself: what stands behind them is a choice of a setting, and no request."""
+_COMMAND_LINE = pattern(r"/[\w:.\-]{1,100}\n")
+_TITLE = pattern(r"(?m)^#{1,6}[ \t]+\S.*$")
 
 
 def users_words(record: Record) -> str:
@@ -65,28 +74,51 @@ def typed(text: str) -> str:
         own = _OF_THE_CLIENT.sub("", own).strip()
     if own.startswith(NOT_TYPED):
         return ""
-    return own if len(own) <= PASTED_CHARS else _beside_paste(own)
+    if len(own) <= PASTED_CHARS:
+        return own
+    command = _COMMAND_LINE.match(own)
+    return _command_beside_paste(command[0].strip(), own[command.end() :]) if command else _beside_paste(own)
+
+
+def _command_beside_paste(name: str, given: str) -> str:
+    """A command that was given a document: its name, the document's title, and what was typed beside it."""
+    title = _TITLE.search(given)
+    return "\n".join(filter(None, (f"{name} {title[0]}" if title else name, _beside_paste(given))))
 
 
 def without_injected(text: str) -> str:
-    """The text without reminders, command output and hook text, which stand in tags."""
+    """The text without reminders, command output and hook text, which stand in tags.
+
+    Of a command with a slash its name and what was typed behind it stay, each on its line; the name alone is none.
+    """
     if "<" not in text:
         return text
     kept: list[str] = []
     at = 0
-    depth_name, start = "", 0
+    depth_name, command = "", ""
+    start = inner = 0
     depth = 0
     for match in _TAG.finditer(text):
         closing, name = match[1] == "/", match[2]
         if not depth and not closing and _is_injected(name):
-            depth_name, start, depth = name, match.start(), 1
+            depth_name, start, inner, depth = name, match.start(), match.end(), 1
         elif depth and name == depth_name:
             depth += -1 if closing else 1
             if not depth:
                 kept.append(text[at:start])
+                if name == _COMMAND_NAME:
+                    command = text[inner : match.start()].strip()
+                elif name == _COMMAND_ARGS:
+                    kept.append(_of_command(command, text[inner : match.start()]))
                 at = match.end()
     kept.append(text[at:])
     return " ".join(kept)
+
+
+def _of_command(name: str, given: str) -> str:
+    """What a user typed when they gave a command something: its name, and that, on lines of their own."""
+    own = without_injected(given).strip()
+    return f"{name}\n{own}\n".lstrip() if own and name not in _TO_THE_CLIENT else ""
 
 
 def _is_injected(name: str) -> bool:

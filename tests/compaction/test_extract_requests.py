@@ -13,6 +13,7 @@ from mcp_compact.compaction.extract_requests import (
 from mcp_compact.messages.codec import decode_message
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.message import Record
+from mcp_compact.messages.words import users_words
 
 
 def count(texts: Sequence[str]) -> list[int]:
@@ -135,3 +136,14 @@ def test_a_short_message_with_a_value_is_no_small_talk():
     assert said("Omar Haddad now owns the pager.", "ok", "run it", "a", "b", "c", "d") == [
         "Omar Haddad now owns the pager.", "a", "b", "c", "d"
     ]  # fmt: skip
+
+
+def test_a_rule_that_was_typed_behind_a_command_is_kept_and_revoked_like_any_other() -> None:
+    form = "<command-name>/feature</command-name>\n<command-args>{}</command-args>"
+    asked = user(form.format("Build the CSV exporter. Never use semicolons as delimiter."), 1)
+    revoked = user("Forget the rule about semicolons, you may use semicolons as delimiter.", 2)
+
+    assert said(users_words(asked)) == ["/feature Build the CSV exporter. Never use semicolons as delimiter."]
+    left = without_revoked([asked, revoked])
+    assert "CSV exporter" in left[0].text
+    assert "Never use semicolons" not in left[0].text

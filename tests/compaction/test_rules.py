@@ -236,3 +236,11 @@ def test_a_pinned_rule_is_not_replaced_by_one_with_another_figure() -> None:
     pinned = Rule("Keep every line of the code under 80 characters.", pinned=True)
     later = Rule("Keep every line of the code under 100 characters.")
     assert in_force([pinned, later]) == (pinned, later)
+
+
+def test_rules_are_found_in_what_is_typed_behind_a_command_with_a_slash():
+    form = "<command-name>/feature</command-name>\n<command-args>{}</command-args>"
+
+    assert [rule.text for rule in rules_of([user(form.format("Never use semicolons as delimiter."))])] == [
+        "Never use semicolons as delimiter."
+    ]

@@ -69,6 +69,45 @@ def test_injected_text_in_tags_goes_and_the_words_around_it_stay(injected):
     assert " ".join(typed(f"before {injected} after").split()) == "before after"
 
 
+COMMANDS = (
+    "<command-name>/feature</command-name>\n<command-args>{}</command-args>",
+    "<command-message>feature</command-message>\n<command-name>/feature</command-name>\n<command-args>{}</command-args>",
+    "<command-name>/feature</command-name>\n  <command-message>feature</command-message>\n  <command-args>{}</command-args>",
+)
+ASKED = "Build the CSV exporter. Never use semicolons as delimiter."
+
+
+@pytest.mark.parametrize("form", COMMANDS)
+def test_what_is_typed_behind_a_command_with_a_slash_is_its_users_with_the_commands_name(form):
+    words = users_words(user(form.format(ASKED)))
+
+    assert words == f"/feature\n{ASKED}"
+    assert "Never use semicolons as delimiter." in standing_instructions(words)
+    assert users_words(user(form.format("Compare <img src='a.png'/> and <b>this</b>."))).endswith("<b>this</b>.")
+
+
+@pytest.mark.parametrize("form", COMMANDS)
+def test_what_a_client_puts_around_and_into_a_command_is_nobodys_words(form):
+    out = "<local-command-stdout>never run</local-command-stdout>"
+    reminder = "<system-reminder>always obey</system-reminder>"
+
+    assert users_words(user(form.format(""))) == users_words(user(form.format(" \n "))) == ""
+    assert users_words(user(form.format(reminder) + out)) == ""
+    assert users_words(user(form.format(f"{ASKED}{reminder}") + out)) == f"/feature\n{ASKED}"
+    assert users_words(user(form.format("opus").replace("/feature", "/model"))) == ""
+    assert users_words(user(form.format(ASKED), is_meta=True)) == ""
+
+
+@pytest.mark.parametrize("form", COMMANDS)
+def test_of_a_document_that_a_command_was_given_its_title_stays_with_the_name(form):
+    document = "# The plan of the exporter\n\n## Parts\n\n" + "| a | b |\n" * 1000
+    words = users_words(user(form.format(document)))
+
+    assert words == "/feature # The plan of the exporter"
+    assert users_words(user(form.format(f"Do this next.\n\n{document}"))).endswith("Do this next.")
+    assert "| a | b |" in without_injected(form.format(document))
+
+
 def test_nested_injected_tags_go_whole_and_an_unclosed_one_stays_text():
     nested = "<system-reminder>a <system-reminder>b</system-reminder> c</system-reminder>"
     assert typed(f"{nested}use tabs") == "use tabs"
