@@ -20,6 +20,9 @@ LOCAL = "local"
 MOST_INPUT = 4_000_000
 """Bytes of stdin that are read; what a client sends is a few thousand."""
 
+MOST_PERCENT = 1000
+"""A share beyond this is none; the window may be told too small."""
+
 YELLOW, RED = "33", "31"
 
 
@@ -79,7 +82,17 @@ def _level(said: Mapping[str, object]) -> Level:
     usage = context.get("current_usage")
     parts = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
     known = [n for part in parts if (n := _number(usage.get(part))) is not None] if isinstance(usage, dict) else []
-    return Level(sum(known) if known else None, _number(context.get("context_window_size")))
+    window = _number(context.get("context_window_size"))
+    return Level(sum(known) if known else _by_percentage(context, window), window)
+
+
+def _by_percentage(context: Mapping[str, object], window: int | None) -> int | None:
+    """The tokens that the client's own percentage means; None where it tells none. Its totals are of the session."""
+    share = context.get("used_percentage")
+    if not window or isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= MOST_PERCENT:
+        return None
+    # Rounded up: what is shown is rounded down again.
+    return -int(-window * share // 100)
 
 
 def _number(value: object) -> int | None:

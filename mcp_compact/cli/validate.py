@@ -20,6 +20,10 @@ LISTED = 40
 """Findings and changes that are shown; `--json` tells all."""
 
 
+REPAIRS = "`mcp-compact validate {file} --repair -o OUT` writes a list that is accepted."
+NO_REPAIR = "No repair makes a list of it that is accepted."
+
+
 @dataclass(frozen=True, slots=True)
 class Given:
     """A file's messages, and what it was: a list, a request that holds one under `key`, or a message a line."""
@@ -43,11 +47,11 @@ class Given:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Say what would be refused and where, and write a list that is accepted where that is asked for.
+    """Say what would be refused and where, and write a list that is accepted where that is asked for and can be.
 
     Ends with 2 where something would be refused and was not repaired.
     """
-    from mcp_compact.cli.text import shown
+    from mcp_compact.cli.text import quoted
     from mcp_compact.service.validating import provider_told, validation
     from mcp_compact.transcripts.validity.rules import REFUSED
 
@@ -61,7 +65,9 @@ def run(arguments: argparse.Namespace) -> int:
         done = validation(provider, given.messages, repair=arguments.repair)
     except CallerError as error:
         raise about_file(error, name) from error
-    if arguments.repair:
+    # A list that no repair can mend is not written: it would be refused all the same.
+    is_written = arguments.repair and done.status != REFUSED
+    if is_written:
         content = given.encoded(done.messages)
         if arguments.output:
             write_whole(Path(arguments.output).expanduser(), content)
@@ -71,13 +77,16 @@ def run(arguments: argparse.Namespace) -> int:
             sys.stdout.flush()
     if arguments.json:
         report = {key: value for key, value in plain(done).items() if key not in ("messages", "next_cursor")}
-        print_json({"source": name, "output": arguments.output or "", **report})
+        print_json({"source": name, "output": arguments.output if is_written and arguments.output else "", **report})
     else:
         is_list_out = arguments.repair and not arguments.output
         screen = terminal("stderr" if is_list_out else "stdout")
-        lines = _lines(done, name, screen, arguments.output or "")
-        if done.refused and not arguments.repair:
-            lines += ["", f"`mcp-compact validate {shown(name)} --repair -o OUT` writes a list that is accepted."]
+        lines = _lines(done, name, screen, arguments.output if is_written and arguments.output else "")
+        if arguments.repair and not is_written:
+            lines += ["", "Nothing was written: no repair makes a list of it that is accepted."]
+        elif done.refused and not arguments.repair:
+            can = validation(provider, given.messages, repair=True).status != REFUSED
+            lines += ["", REPAIRS.format(file=quoted(name)) if can else NO_REPAIR]
         print("\n".join(lines), file=sys.stderr if is_list_out else sys.stdout)
     return 2 if done.status == REFUSED else 0
 

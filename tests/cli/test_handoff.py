@@ -103,7 +103,8 @@ SAID = (
 
 def conversation(transcript):
     items = records(transcript.parent, rounds=0)
-    first, made = items[0], []
+    first = items[0]
+    made: list[dict[str, object]] = []
     for number, words in enumerate(SAID):
         for role, content in (("user", words), ("assistant", [{"type": "text", "text": f"Part {number} is done."}])):
             own = f"c{len(made)}"

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from mcp_compact.cli.statusline import Level
+from mcp_compact.cli.statusline import Level, _level
 
 SESSION = "5e551011-0000-4000-8000-000000000001"
 
@@ -61,6 +61,29 @@ def test_a_session_that_is_not_known_yet_has_nothing_kept(program):
 )  # fmt: skip
 def test_whatever_the_client_says_a_line_is_printed(program, data):
     assert line(program, data).startswith("context: not known yet | mcp-compact: ")
+
+
+@pytest.mark.parametrize(
+    ("context", "shown"),
+    [
+        ({"used_percentage": 75, "total_input_tokens": 150_000}, "context 75% of 200k"),
+        ({"used_percentage": 75, "current_usage": None}, "context 75% of 200k"),
+        ({"used_percentage": 41.7, "current_usage": {}}, "context 41% of 200k"),
+        ({"used_percentage": 0}, "context 0% of 200k"),
+        ({"used_percentage": 29, "current_usage": {"input_tokens": 100_000}}, "context 50% of 200k"),
+        *(({"used_percentage": bad}, "context: not known yet") for bad in (None, "75", True, -1, 1e300, [75])),
+    ],
+)
+def test_the_clients_own_percentage_tells_where_it_gives_no_usage(program, context, shown):
+    told = {"session_id": SESSION, "context_window": {"context_window_size": 200_000, **context}}
+    assert line(program, told).startswith(f"{shown} | ")
+
+
+def test_every_whole_percentage_is_shown_as_it_is():
+    for percent in range(101):
+        for window in (200_000, 1_000_000, 199_999):
+            level = _level({"context_window": {"context_window_size": window, "used_percentage": percent}})
+            assert str(level).startswith(f"context {percent}% of ")
 
 
 def test_a_broken_archive_is_said_and_harms_nothing(program, archive):

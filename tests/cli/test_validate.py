@@ -100,3 +100,22 @@ def test_out_needs_a_repair(command, broken, tmp_path):
     done = command("validate", str(broken), "-o", str(tmp_path / "out.json"))
     assert done.code == 2
     assert "--repair" in done.err
+
+
+@pytest.mark.parametrize(("provider", "content"), [("anthropic", []), ("gemini", []), ("openai-responses", [])])
+def test_where_no_repair_can_help_none_is_advised_and_nothing_is_written(command, tmp_path, provider, content):
+    path, out = tmp_path / "list.json", tmp_path / "out.json"
+    path.write_text(json.dumps(content))
+    done = command("validate", str(path), "--provider", provider)
+    assert done.code == 2
+    assert "--repair" not in done.out
+    assert "No repair makes a list of it that is accepted." in done.out
+    repaired = command("validate", str(path), "--provider", provider, "--repair", "-o", str(out))
+    assert (repaired.code, out.exists()) == (2, False)
+    assert "Nothing was written" in repaired.out
+    on_stdout = command("validate", str(path), "--provider", provider, "--repair")
+    assert (on_stdout.code, on_stdout.out) == (2, "")
+    assert (
+        command("validate", str(path), "--provider", provider, "--repair", "-o", str(out), "--json").json["output"]
+        == ""
+    )
