@@ -11,7 +11,7 @@ from mcp_compact.messages.blocks import Block, TextBlock, ThinkingBlock
 from mcp_compact.messages.codec import canonical
 from mcp_compact.messages.live import LiveContext
 from mcp_compact.messages.message import MESSAGE_TYPES, Record
-from mcp_compact.service.given import ENTRY, MESSAGE, Given
+from mcp_compact.service.given import ENTRY, MESSAGE, OF_APIS, Given
 from mcp_compact.transcripts.beside import beside_of, is_silent, is_system, item_of
 from mcp_compact.transcripts.loop_items import MESSAGES
 from mcp_compact.transcripts.openai_chat_messages import INSTRUCTING
@@ -55,7 +55,14 @@ def says_anything(record: Record) -> bool:
 
 
 def _filled(record: Record) -> list[Block]:
-    return [block for block in record.blocks if not isinstance(block, TextBlock) or block.text.strip()]
+    """Its blocks but blank ones, and thinking in the user's turn, which no provider takes."""
+    return [
+        b for b in record.blocks if not _is_blank(b) and not (record.type == "user" and isinstance(b, ThinkingBlock))
+    ]
+
+
+def _is_blank(block: Block) -> bool:
+    return isinstance(block, TextBlock) and not block.text.strip()
 
 
 def _silent(made: Iterable[Mapping[str, Any]]) -> frozenset[bytes]:
@@ -70,9 +77,11 @@ def _bare(raw: Mapping[str, Any]) -> bytes:
 
 
 def _first_place(given: Given, live: LiveContext) -> int:
-    """Where the first message stands that goes on: what stands before it left with the messages there."""
+    """Where the first message stands that goes on: what stands before it left with the messages there, if any did."""
     shown = {record.uuid for record in live.all}
-    return next((item.line for item in given.main if item.record.uuid in shown), 0)
+    messages = [item for item in given.main if says_anything(item.record)]
+    first = next((at for at, item in enumerate(messages) if item.record.uuid in shown), 0)
+    return messages[first].line if first else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +103,7 @@ class _Teller:
             return self._why_message(messages)
         system = [record for record in records if is_system(record)]
         if system:
-            return "" if all(record.text in self.systems for record in system) else self._why_system()
+            return self._why_system(system)
         if any(is_silent(record.raw) for record in records):
             return self._why_silent(records[0], place)
         return self._why_none(records[0], place)
@@ -107,7 +116,11 @@ class _Teller:
     def _why_message(self, records: Sequence[Record]) -> str:
         blocks = [block for record in records for block in _filled(record)]
         if not blocks:
-            return NOTHING_SAID
+            # Clients' own files hold many a blank message, of which nothing is missed.
+            is_odd = self.given.noun == MESSAGE or self.given.format in OF_APIS
+            return NOTHING_SAID if is_odd or all(_content(record) is None for record in records) else ""
+        if any(record.type == "user" and record.has_thinking for record in records):
+            return "thinking stands in a turn of the user: left out"
         is_plain = self.given.format in (MESSAGES, ANTHROPIC, OPENAI)
         if is_plain and all(_has_no_content(record.raw) for record in records):
             return "it says nothing: it has no `content`"
@@ -115,10 +128,14 @@ class _Teller:
             return f"it holds thinking only, for which {self.out.name} has no place: left out"
         return ""
 
-    def _why_system(self) -> str:
+    def _why_system(self, records: Sequence[Record]) -> str:
+        if self.given.format != MESSAGES and not all(record.text.strip() for record in records):
+            return "an instruction of the system that holds no text: left out"
+        if all(record.text in self.systems for record in records):
+            return ""
         if self.out.takes_beside:
             return "an instruction of the system that stood among messages which left: left out"
-        return f"an instruction of the system, for which a list in the format {self.out.name} has no place: left out"
+        return f"an instruction of the system, which stands outside of what {self.out.name} holds: left out"
 
     def _why_none(self, record: Record, place: int) -> str:
         if record.type in MESSAGE_TYPES:
@@ -163,6 +180,10 @@ def systems_going(given: Given, out: Out, live: LiveContext) -> list[str]:
     beside = beside_of([item.record for item in given.main], [record.uuid for record in live.all])
     there = (*beside.leading, *(r for records in beside.before.values() for r in records), *beside.closing)
     return [record.text for record in there if is_system(record)]
+
+
+def _content(record: Record) -> object:
+    return record.message.content if record.message is not None else None
 
 
 def _has_no_content(raw: Mapping[str, Any]) -> bool:
