@@ -78,6 +78,7 @@ OF_WRITERS = frozenset(NEXT) - {
     "switched_off", "mark_not_found", "no_memory", "memory_empty", "memory_behind",
 }  # fmt: skip
 TOO_LONG_TO_WRITE = "Name a writer with a larger context window in MCP_COMPACT_SUMMARIZERS."
+LARGER_WINDOW = "a model with a larger window"
 NO_PATH = "Switch MCP_COMPACT_FLAG_SM_COMPACT on, or name a writer in MCP_COMPACT_SUMMARIZERS."
 OF_CLIENT = (
     "This client keeps its own history: its own /compact makes that smaller, or a fresh session with what "
@@ -104,9 +105,9 @@ def next_step(outcome: NothingDone, there: Situation) -> str:
     if decided.reason == "too_long" and decided.path == "summary":
         return TOO_LONG_TO_WRITE + _without_instructions(there)
     if decided.reason in OF_SIZE:
-        return _of_size(there)
+        return _of_size(there, decided.reason)
     if decided.reason == "same_attempt":
-        return SAME + _of_size(there)
+        return SAME + _of_size(there, decided.reason)
     told = NEXT.get(decided.reason, WRITE_ANEW)
     return told + (_without_instructions(there) if decided.reason in OF_WRITERS else "")
 
@@ -123,15 +124,18 @@ def _without_instructions(there: Situation) -> str:
 # ---------------------------------------------------------------- the context's size
 
 
-def _of_size(there: Situation) -> str:
+def _of_size(there: Situation, reason: str) -> str:
     snapshot = there.snapshot
     ladder = levels(snapshot.context_window, there.policy.compact_at)
     target, tokens = target_of(snapshot, there.request, there.policy), snapshot.live_tokens + snapshot.overhead_tokens
+    stays = "a compaction would free too little" if reason == "gain_too_small" else "no more of it may leave"
+    if there.request.trigger == "reactive" or reason == "too_long":
+        return _too_large(there, f"The prompt is too long for the provider, and {stays}", LARGER_WINDOW)
     if tokens >= ladder.compact:
-        over = f"The context is too large ({tokens} of {ladder.window} tokens), and no more of it may leave"
-        return _too_large(there, over, "a model with a larger window")
+        over = f"The context is too large ({tokens} of {ladder.window} tokens), and {stays}"
+        return _too_large(there, over, LARGER_WINDOW)
     if snapshot.live_tokens > target:
-        over = f"{snapshot.live_tokens} tokens of messages are above the target of {target}, and no more may leave"
+        over = f"The context ({snapshot.live_tokens} tokens of messages) is above the target of {target}, and {stays}"
         return _too_large(there, over, "a larger target_tokens")
     if snapshot.live_tokens < SMALL_TOKENS:
         return "Go on working: the context holds hardly more than the notes that would stand for it."

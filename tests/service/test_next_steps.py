@@ -120,7 +120,7 @@ def test_a_reason_that_is_no_matter_of_the_target_does_not_ask_for_another_one(r
     within, above = told(reason, situation()), told(reason, situation(target=500))
     assert within.endswith((".", "all the same"))
     assert "larger target_tokens" not in within or reason == "too_large"
-    by_size = reason in (*OF_SIZE, "same_attempt")
+    by_size = reason in (*OF_SIZE, "same_attempt") and reason != "too_long"
     assert ("larger target_tokens" in above) == (by_size or reason == "too_large")
     assert ("smaller target_tokens" in within) == by_size
     assert "smaller target_tokens" not in above
@@ -141,6 +141,16 @@ def test_the_last_reason_decides_and_one_that_only_names_a_path_never_does() -> 
     )
     assert next_step(NothingDone("failed", declined), situation()) == NEXT["no_key"]
     assert next_step(NothingDone("failed", (*declined[:2], declined[1])), situation())
+
+
+@pytest.mark.parametrize("reason", OF_SIZE)
+def test_after_a_prompt_that_was_too_long_nobody_is_told_to_go_on(reason: str) -> None:
+    there = situation()
+    text = told(reason, replace(there, request=replace(there.request, trigger="reactive")), "reactive")
+    assert "too long for the provider" in text
+    assert "The largest message is r2 (assistant, " in text
+    assert "larger window" in text
+    assert "Go on working" not in text
 
 
 def test_an_overhead_that_fills_the_window_is_named() -> None:
