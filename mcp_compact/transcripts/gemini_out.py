@@ -26,6 +26,7 @@ from mcp_compact.messages.codec import clean
 from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.valid import Turn
+from mcp_compact.transcripts.cleared_out import naming
 from mcp_compact.transcripts.responses_out import text_of, url_of
 
 Json: TypeAlias = dict[str, Any]
@@ -165,7 +166,7 @@ class _Writer:
 
     def _response(self, block: ToolResultBlock) -> Json:
         texts = [text for part in block.parts if (text := text_of(part))]
-        response = {"error" if block.is_error else "output": "\n".join(texts)}
+        response = {"error" if block.is_error else "output": naming("\n".join(texts), block.tool_use_id)}
         name = self.names.get(block.tool_use_id, UNNAMED)
         return {"functionResponse": {**_id(block.tool_use_id), "name": name, "response": response}}
 

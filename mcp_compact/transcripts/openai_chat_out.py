@@ -24,6 +24,7 @@ from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.valid import Turn
 from mcp_compact.transcripts.beside import NOTHING, Beside, is_system
+from mcp_compact.transcripts.cleared_out import naming
 from mcp_compact.transcripts.openai_chat_messages import INSTRUCTING, decode_chat, is_plain
 from mcp_compact.transcripts.responses_out import FOREIGN, signs
 from mcp_compact.transcripts.responses_out import text_of as quoted_text
@@ -118,7 +119,8 @@ def _call(block: ToolUseBlock) -> Json:
 def _result(block: ToolResultBlock) -> Json:
     texts = [text for part in block.parts if (text := _text_of(part))]
     texts += [f"[{part.kind}]" for part in block.parts if isinstance(part, MediaBlock)]
-    return {"role": "tool", "tool_call_id": block.tool_use_id, "content": "\n".join(texts)}
+    said = naming("\n".join(texts), block.tool_use_id)
+    return {"role": "tool", "tool_call_id": block.tool_use_id, "content": said}
 
 
 def _media_of(block: ToolResultBlock) -> list[Json]:

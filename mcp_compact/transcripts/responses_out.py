@@ -28,6 +28,7 @@ from mcp_compact.messages.ids import MessageUuid, ToolUseId
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.valid import Turn
 from mcp_compact.transcripts.beside import NOTHING, Beside, is_system, item_of
+from mcp_compact.transcripts.cleared_out import naming
 from mcp_compact.transcripts.codex_items import message_of
 
 Json: TypeAlias = dict[str, Any]
@@ -280,10 +281,10 @@ class _Writer:
         media = [item for part in block.parts if isinstance(part, MediaBlock) and (item := self._media(part))]
         shown = [part for part in block.parts if not (isinstance(part, MediaBlock) and self._media(part))]
         texts = [*([ERROR] if block.is_error else []), *(text for part in shown if (text := text_of(part)))]
-        said = "\n".join(texts)
+        said = naming("\n".join(texts), block.tool_use_id)
         if self.for_codex or not media:
             marks = [text_of(part) for part in block.parts if part not in shown]
-            return "\n".join([*texts, *marks])
+            return "\n".join([*([said] if texts else []), *marks])
         return [*([{"type": "input_text", "text": said}] if said else []), *media]
 
     def _parts(self, block: Block, role: str) -> list[Json]:
