@@ -18,7 +18,7 @@ from tests.service.test_own_loops import Json, cuts, findings_of, given_out
 from tests.service.test_summaries import opened
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=40).map(
-    "said {}".format
+    "said {}.".format
 )
 STEPS = st.lists(
     st.tuples(TEXTS, st.booleans(), st.lists(TEXTS, max_size=3), st.booleans(), TEXTS), min_size=1, max_size=4
