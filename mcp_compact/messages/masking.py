@@ -75,6 +75,42 @@ _SPOKEN = pattern(
 )
 _NO_SECRET = pattern(r"[$%<{]|\*{3}|\.{3}|x{4}|your[_\-]|(?:os|process|self|this|env|config|settings)\.", re.IGNORECASE)
 """A value that begins so is a reference or a placeholder."""
+_TYPE = (
+    r"arrays?|bool(?:ean)?|buf(?:fer)?|bytea?|bytes?|char|const|double|enum|float|int(?:eger)?|list|long|map|none|null|"
+    r"number|object|option(?:al)?|ptr|readonly|record|ref|rune|slice|str(?:ing)?|text|uint|undefined|union|unknown|uuid|"
+    r"varchar|vec(?:tor)?|view|void|word"
+)
+"""Words that names of types are made of: `Uint8Array`, `bytes32`, `SecretStr`."""
+_BESIDE_TYPE = (
+    r"aes|api|auth|base|big|clamped|class|crypto|curve|data|digest|ec|ed|exchange|fixed|hash|hex|hmac|id|kdf|key|md|"
+    r"model|non|pair|password|private|public|raw|rsa|secret|serialized|sha|shared|sign(?:ing|ature)?|sized?|token|type|"
+    r"typed|u|utf|value|verify(?:ing)?|web|x"
+)
+_SIZE = (
+    r"(?:\d|1[0-6]|20|24|32|36|40|48|56|58|6[04]|96|12[08]|160|192|224|25[56]|384|512|1024|2048|4096|448|25519)(?!\d)"
+)
+"""Figures that stand in such names."""
+_PART = rf"(?:{_TYPE}|{_BESIDE_TYPE}|{_SIZE})"
+_KIND_OF_KEY = r"(?-i:(?:Public|Private|Secret|Signing|Verifying|Verify|Shared|Crypto)Key)"
+_ENCODING = r"(?:base(?:16|32|58|64|85)|sha[_\-]?(?:1|256|384|512)|md5|aes[_\-]?(?:128|256)|ed25519|x25519|utf8)(?!\d)"
+_TYPE_NAME = pattern(
+    rf"(?=(?:{_PART}[_.\-]?){{0,7}}(?:{_TYPE}|{_KIND_OF_KEY}|{_ENCODING}))"
+    rf"(?:[*&?]|\.\.)?(?:{_PART}[_.\-]?){{1,8}}[?*!|.:]{{0,2}}",
+    re.IGNORECASE,
+)
+"""A name of a type: each part is a word of types or a size, and one tells of a type, an encoding or a kind of key."""
+_CALLED = pattern(
+    r"(?:[a-z_$][\w$]{0,60}\.){0,6}(?:[a-z_$]{1,60}|_?(?:b64|base64|create|de|decode|derive|en|encode|fetch|from|generate|"
+    r"get|hash|hmac|load|make|new|parse|read|sha|sign|to)[\w$]{0,60})",
+    re.IGNORECASE | re.ASCII,
+)
+"""What is called or looked into, where a bracket follows: `get_token()`, `b64decode(...)`, `environ["X1"]`."""
+_REFERENCE = pattern(
+    r"(?:[a-z_$][\w$]{0,60}\??[.:]{1,2}){1,6}[a-z_$][\w$]{0,40}?(?:key|secret|token|password|passwd|pwd|credentials?)"
+    r"(?:[_]?\d)?[.!]?",
+    re.IGNORECASE | re.ASCII,
+)
+"""Where a value is taken from: `config.s3.secretKey`."""
 _TOLD = pattern(
     r"(?:key(?:[_\-]?[i\u0131]\u0307?d)?|secret|token|passwo?r?[dt]|passphrase|pwd|credent[i\u0131]\u0307?als?|"
     r"密码|密钥|口令|パスワード|비밀번호)(?:[\"'`]?\s{0,4}[:=：]|\s{1,3}(?:[i\u0131]\u0307?st?|was)\s)"  # noqa: RUF001 - see above
@@ -156,21 +192,31 @@ def _of_header(match: re.Match[str]) -> str:
 def _of_assignment(match: re.Match[str]) -> str:
     before, mark, quoted, bare = match[1], match[2] or "", match[3], match[4]
     value = quoted if quoted is not None else bare
-    if _is_harmless(value) or not _may_be_secret(before, value, is_quoted=quoted is not None):
+    if _is_harmless(value) or not _may_be_secret(before, value, is_quoted=quoted is not None) or _is_code(value):
+        return match[0]
+    if quoted is None and match.string.startswith(("(", "["), match.end()) and _CALLED.fullmatch(value):
         return match[0]
     return f"{before}{mark}{MASK}{mark}"
 
 
 def _of_flag(match: re.Match[str]) -> str:
-    return match[0] if _is_harmless(match[3]) or not _has_digit(match[3]) else f"{match[1]}{match[2]}{MASK}{match[2]}"
+    value, mark = match[3], match[2]
+    kept = _is_harmless(value) or not _has_digit(value) or _is_code(value)
+    return match[0] if kept else f"{match[1]}{mark}{MASK}{mark}"
 
 
 def _of_sentence(match: re.Match[str]) -> str:
-    return f"{match[1]}{MASK}" if _has_digit(match[2]) and not _is_harmless(match[2]) else match[0]
+    kept = _is_harmless(match[2]) or not _has_digit(match[2]) or _is_code(match[2])
+    return match[0] if kept else f"{match[1]}{MASK}"
 
 
 def _is_harmless(value: str) -> bool:
     return value.startswith(MASK) or _NO_SECRET.match(value) is not None
+
+
+def _is_code(value: str) -> bool:
+    """Is it the name of a type, or does it say where a value is taken from?"""
+    return _TYPE_NAME.fullmatch(value) is not None or _REFERENCE.fullmatch(value) is not None
 
 
 def _may_be_secret(before: str, value: str, *, is_quoted: bool) -> bool:

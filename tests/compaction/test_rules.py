@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from mcp_compact import compact
 from mcp_compact.compaction.extract_requests import requests
 from mcp_compact.compaction.rules import (
     Rule,
@@ -244,3 +247,21 @@ def test_rules_are_found_in_what_is_typed_behind_a_command_with_a_slash():
     assert [rule.text for rule in rules_of([user(form.format("Never use semicolons as delimiter."))])] == [
         "Never use semicolons as delimiter."
     ]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "Never rename the parameter privateKey: Uint8Array in the public API.",
+        "Never use password: hunter22 in the tests of the shop.",
+    ],
+)
+def test_a_rule_counts_as_kept_only_where_it_stands_in_the_new_context_as_it_was_said(rule):
+    work = [
+        {"role": ("assistant", "user")[i % 2], "content": f"Step {i}: " + f"the file src/f{i}.py holds part {i}. " * 40}
+        for i in range(80)
+    ]
+    made, report = compact([{"role": "user", "content": rule}, *work], target_tokens=6000)
+
+    assert report.loss.instructions_kept == report.loss.instructions
+    assert rule in json.dumps(made)

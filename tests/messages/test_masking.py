@@ -80,6 +80,56 @@ def test_hashes_ids_and_code_about_secrets_stay(text):
     assert masked(text) == text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Never rename the parameter privateKey: Uint8Array in the public API.",
+        "privateKey: Ed25519PrivateKey.",
+        "private_key: x25519.PrivateKey",
+        "privateKey?: Uint8Array | null;",
+        "signingKey: bytes32",
+        "encryption_key: [u8; 32]",
+        "secret: Buffer",
+        "secret: string | Float64Array",
+        "API_KEY = SecretStr",
+        '{"apiKey": "string"}',
+        '"secretKey": "Uint8Array"',
+        "token: base64",
+        "token: uuid4",
+        "apiKey: config.apiKey",
+        "apiKey = config.s3.secretKey",
+        "token: process.env.TOKEN_V2",
+        'API_KEY = environ["A1B2C3"]',
+        "API_KEY=os.environ['A1B2C3']",
+        "TOKEN = get_token()",
+        "const token = b64decode(x)",
+        "the secret key is Uint8Array of 32 bytes",
+        "pass --private-key Uint8Array",
+    ],
+)
+def test_types_and_what_values_are_taken_from_are_no_secrets(text):
+    assert masked(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("password: Secret123", "Secret123"),
+        ("token: Token1234", "Token1234"),
+        ("password: Buffer99", "Buffer99"),
+        ("password: hunter2(prod)", "hunter2"),
+        ("api_key: abc.def123", "abc.def123"),
+        ("api_key: key1234567", "key1234567"),
+        ("DB_PASSWORD=secretkey", "secretkey"),
+        ("postgres://app:string32@db.internal/x", "string32"),
+        ("secret: Uint8Array1f9c3b7d5e", "Uint8Array1f9c3b7d5e"),
+        ("api_key: 2a97516c354b68848cdbd8f54a226a0a55b21ed1", "2a97516c"),
+    ],
+)
+def test_what_only_resembles_a_type_is_taken_out(text, secret):
+    assert secret not in masked(text)
+
+
 @given(st.text(alphabet="abcAB12 :=\"'-_/@.$\n{}[]", max_size=200).map(lambda text: f"password{text}token{text}"))
 def test_twice_is_once(text):
     once = masked(text)
@@ -92,10 +142,12 @@ def test_text_without_a_trace_of_a_secret_is_the_same_object():
 
 
 @pytest.mark.parametrize(
-    "hostile", ["password=", "a://b:", "-----BEGIN PRIVATE KEY-----", "eyJ", "sk-a", "--token ", "token is "]
+    "hostile",
+    ["password=", "a://b:", "-----BEGIN PRIVATE KEY-----", "eyJ", "sk-a", "--token ", "token is ", "key: u8array"],
 )
 def test_hostile_text_takes_time_in_proportion_to_its_length(hostile):
     masked(hostile * (200_000 // len(hostile)))
+    masked(f"token: {hostile.strip(':= ') * 40} " * 500)
 
 
 def compiled(pattern: re.Pattern[str]) -> re.Pattern[str]:
