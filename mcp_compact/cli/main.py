@@ -64,10 +64,20 @@ def _exit_code(raised: BaseException) -> int | None:
             complain(error.message, error.hint)
             return CALLERS_FAULT if isinstance(error, CallerError) else OUR_FAULT
         case OSError() as error:
-            complain(f"the system refused: {error}.", "Check the disk's free space and the permissions.")
+            complain(f"the system refused: {error}.", _what_helps(error))
             return OUR_FAULT
         case _:
             return None
+
+
+def _what_helps(error: OSError) -> str:
+    import errno
+
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "The disk is full: free some space."
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return "Check who may write there, and how the disk is mounted."
+    return "Check the path." if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG) else ""
 
 
 def complain(message: str, hint: str = "") -> None:

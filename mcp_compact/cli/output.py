@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from mcp_compact.errors import CallerError
+
+PREFIX_CHARS = 40
+"""Of the name that a part of a file has: the whole could be too long with what is added."""
+MOST_NAMED = 300
+FULL = (errno.ENOSPC, errno.EDQUOT)
+ROOM = "Free some space, or name a file on another disk."
+NO_ROOM = "Name a file in a folder that you may write to."
 
 
 def plain(value: object) -> Any:  # noqa: ANN401
@@ -36,23 +44,32 @@ def print_json(value: object) -> None:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file for its owner's eyes only (0600): all of it, or nothing. Raises CallerError."""
-    path = path.resolve()
-    folder = path.parent
-    if path.is_dir():
-        raise CallerError("output_is_folder", f"{path} is a folder.", "Name a file to write to.")
-    if path.exists() and not path.is_file():
-        # A device or a pipe is not to be replaced by a file.
-        path.write_bytes(content)
-        return
-    if not folder.is_dir():
-        raise CallerError("no_output_folder", f"The folder {folder} does not exist.", "Make it, or name another.")
+    named = path
     try:
-        handle, name = tempfile.mkstemp(dir=folder, prefix=f".{path.name}.")
-    except PermissionError as error:
-        raise CallerError("output_refused", f"The folder {folder} may not be written to.", "Name another.") from error
+        path = path.resolve()
+        if path.is_dir():
+            raise CallerError("output_is_folder", f"{path} is a folder.", "Name a file to write to.")
+        if path.exists() and not path.is_file():
+            # A device or a pipe is not to be replaced by a file.
+            path.write_bytes(content)
+            return
+        with replacing(path) as stream:
+            stream.write(content)
+    except BrokenPipeError:
+        raise
+    except (OSError, RuntimeError, ValueError) as error:
+        raise refused_output(named, error) from error
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes the place of `path` (0600) once all of it is written. Raises CallerError, OSError."""
+    if not path.parent.is_dir():
+        raise CallerError("no_output_folder", f"The folder {path.parent} does not exist.", "Make it, or name another.")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:PREFIX_CHARS]}.")
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         Path(name).replace(path)
@@ -60,3 +77,10 @@ def write_whole(path: Path, content: bytes) -> None:
         with contextlib.suppress(FileNotFoundError):
             Path(name).unlink()
         raise
+
+
+def refused_output(named: Path, error: Exception) -> CallerError:
+    """What a person named to be written, why the system refused it, and what helps."""
+    why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    hint = ROOM if isinstance(error, OSError) and error.errno in FULL else NO_ROOM
+    return CallerError("output_refused", f"{str(named)[:MOST_NAMED]} cannot be written: {why}.", hint)

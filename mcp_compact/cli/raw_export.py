@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterable
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 from mcp_compact import __version__
@@ -19,7 +18,7 @@ from mcp_compact.adapters.sqlite.operations.raw_rows import export_lines
 from mcp_compact.adapters.sqlite.operations.raw_storing import Taken, take_sessions
 from mcp_compact.cli.archive import AGENT, MOST_SESSIONS, ask, named_session, opened, require_database
 from mcp_compact.cli.import_progress import Progress
-from mcp_compact.cli.output import print_json
+from mcp_compact.cli.output import print_json, refused_output, replacing
 from mcp_compact.cli.terminal import terminal
 from mcp_compact.cli.text import count, quoted, shown
 from mcp_compact.config import load_settings
@@ -60,23 +59,13 @@ def _all_keys(conn: sqlite3.Connection) -> list[SessionKey]:
 
 def _write_lines(path: Path, lines: Iterable[bytes]) -> None:
     """All of it or nothing, for its owner's eyes only. Raises CallerError."""
-    if path.is_dir() or (path.exists() and not path.is_file()):
-        raise CallerError("output_is_no_file", f"{path} is no plain file.", "Name a file to write to.")
     try:
-        handle, part = tempfile.mkstemp(dir=path.resolve().parent, prefix=f".{path.name}.")
-    except (FileNotFoundError, PermissionError) as error:
-        raise CallerError("output_refused", f"Nothing can be written to {path.parent}: {error.strerror}.",
-                          "Make the folder, or name another.") from error  # fmt: skip
-    try:
-        with os.fdopen(handle, "wb") as stream:
+        if path.is_dir() or (path.exists() and not path.is_file()):
+            raise CallerError("output_is_no_file", f"{path} is no plain file.", "Name a file to write to.")
+        with replacing(path.resolve()) as stream:
             stream.writelines(lines)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(part).replace(path.resolve())
-    except BaseException:
-        with suppress(FileNotFoundError):
-            Path(part).unlink()
-        raise
+    except (OSError, RuntimeError, ValueError) as error:
+        raise refused_output(path, error) from error
 
 
 def import_file(path: Path, session: str, *, as_json: bool) -> int:

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from mcp_compact.adapters.sqlite.operations.backups import is_open
+from mcp_compact.adapters.sqlite.operations.deleting import NEEDS_ROOM, needing_room
 from mcp_compact.adapters.sqlite.operations.growth import Sizes, merge_index, sizes, vacuum
 from mcp_compact.cli.archive import opened, require_database
 from mcp_compact.cli.output import print_json
@@ -27,12 +28,14 @@ def run(arguments: argparse.Namespace) -> int:
     others = is_open(settings.db)
     with closing(opened(settings)) as conn:
         before = sizes(conn)
-        merge_index(conn)
+        with needing_room("Nothing is lost."):
+            merge_index(conn)
         held = sizes(conn)
         why = _why_not(settings.db, held, others=others, by_force=arguments.anyway)
         if not why:
             try:
-                vacuum(conn)
+                with needing_room("Nothing is lost."):
+                    vacuum(conn)
             except ServerError as error:
                 if error.code != "store_locked":
                     raise
@@ -68,7 +71,7 @@ def _why_not(path: Path, held: Sizes, *, others: bool, by_force: bool) -> str:
         raise CallerError(
             "disk_full",
             f"The disk of {path.parent} has no {size(needed)} free, which writing the file anew needs for a while.",
-            "Make room there first; nothing was changed.",
+            f"Nothing was changed. {NEEDS_ROOM}",
         )
     return ""
 

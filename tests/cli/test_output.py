@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -47,3 +48,34 @@ def test_a_device_is_written_to_as_it_is():
 def test_what_cannot_be_written_is_said(tmp_path, name):
     with pytest.raises(CallerError):
         write_whole(tmp_path / name, b"x")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("/proc/out.json", ""),
+        ("/dev/full", "No space left on device"),
+        ("{}/" + "n" * 300, "File name too long"),
+        ("{}/file/below.json", ""),
+        ("{}/none/out.json", "does not exist"),
+        ("{}/nul\0", ""),
+    ],
+)
+@pytest.mark.parametrize(
+    "words", [["validate", "{}", "--repair"], ["export", "5e551011", "--raw"], ["handoff", "5e551011"]]
+)
+def test_of_a_file_that_cannot_be_written_the_name_that_was_given_and_the_reason_are_told(
+    command, transcript, tmp_path, name, reason, words
+):
+    command("import", str(transcript))
+    (tmp_path / "file").write_text("")
+    source = tmp_path / "list.json"
+    source.write_text('[{"role": "user", "content": "go"}]')
+    target = name.format(tmp_path)
+    done = command(*(word.format(source) for word in words), "-o", target)
+    assert done.code == 2
+    named = target.replace("\0", " ")[:200]
+    assert named in done.err or str(Path(named).parent) in done.err
+    assert "/.out.json." not in done.err
+    assert "free space" not in done.err
+    assert reason in done.err or "is no plain file" in done.err

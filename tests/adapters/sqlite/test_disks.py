@@ -168,3 +168,78 @@ def test_where_it_is_asked_for_every_connection_waits_for_the_disk(path):
     assert unlogged is not None
     assert unlogged.execute("PRAGMA synchronous").fetchone() == (2,)
     unlogged.close()
+
+
+REMOVING = """
+import json, sys
+from pathlib import Path
+from mcp_compact.adapters.sqlite import operations
+from mcp_compact.adapters.sqlite.operations.forgetting import forget
+from mcp_compact.errors import ServerError
+from tests.adapters.sqlite.builders import KEY, batch, dialogue
+folder, out = Path(sys.argv[1]), {}
+conn = operations.connect(folder / "a.db")
+operations.append(conn, KEY, batch(*dialogue(3000)), 1)
+with (folder / "more").open("wb", buffering=0) as more:
+    try:
+        while True:
+            more.write(bytes(4096))
+    except OSError:
+        pass
+for name, remove in (("delete", operations.delete_session), ("forget", lambda conn, key: forget(conn, [key]))):
+    try:
+        remove(conn, KEY)
+    except ServerError as error:
+        out[name] = [error.code, error.hint]
+(folder / "more").unlink()
+out["removed"] = operations.delete_session(conn, KEY)
+conn.close()
+print(json.dumps(out))
+"""
+
+
+@needs_mounts
+def test_on_a_full_disk_removing_says_that_it_needs_room_too(tmp_path):
+    found = mounted(tmp_path, 'mount -t tmpfs -o size=8m none "$1"', REMOVING)
+    assert found["removed"] == 3000
+    for name in ("delete", "forget"):
+        code, hint = found[name]
+        assert code == "disk_full"
+        assert "Removing needs some room" in hint
+        assert "MCP_COMPACT_DB" in hint
+
+
+RESCUING = """
+import json, sys
+from pathlib import Path
+from mcp_compact.adapters.sqlite.operations.rescuing import default_target, rescue
+from mcp_compact.errors import CompactError
+damaged = Path(sys.argv[1]) / "a.db"
+try:
+    rescue(damaged, default_target(damaged), lambda *_: None)
+except CompactError as error:
+    print(json.dumps([error.code, str(error)]))
+"""
+
+
+@needs_mounts
+@pytest.mark.parametrize(
+    ("mounts", "reason"),
+    [
+        ('mount --bind "$1" "$1"; mount -o remount,bind,ro "$1"', "Read-only file system"),
+        (
+            'cp "$1/a.db" "$1/../kept.db"; mount -t tmpfs -o size=$(stat -c %s "$1/../kept.db") none "$1"; cp "$1/../kept.db" "$1/a.db"',
+            "the disk is full",
+        ),
+    ],
+)
+def test_a_rescue_that_has_no_place_beside_the_archive_says_how_to_name_one(tmp_path, mounts, reason):
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    conn = operations.connect(folder / "a.db")
+    operations.append(conn, KEY, batch(*dialogue(20)), 1)
+    conn.close()
+    code, said = mounted(folder, mounts, RESCUING)
+    assert code == "output_refused"
+    assert reason in said
+    assert "rescue -o NEW" in said

@@ -10,6 +10,7 @@ from mcp_compact.adapters.sqlite.connection import ArchiveConnection, check_poin
 from mcp_compact.adapters.sqlite.operations import state
 from mcp_compact.adapters.sqlite.operations.rows import WHOLE, record_of_row
 from mcp_compact.adapters.sqlite.operations.searchable import for_index, readable
+from mcp_compact.errors import ServerError
 from mcp_compact.ports.store import SessionKey
 
 TABLES = (
@@ -30,6 +31,12 @@ _OWN_BODIES = (
 )
 
 
+NEEDS_ROOM = (
+    "Removing needs some room for a while, too: free some space elsewhere on that disk, or move the archive to another "
+    "one and let MCP_COMPACT_DB name it."
+)
+AGAIN = "Then do it again."
+MERGE = "Then run `mcp-compact vacuum`."
 SMALL_INDEX_BYTES = 8 * 1024 * 1024
 """An index of this size is merged in about a second, which others wait for."""
 
@@ -41,7 +48,8 @@ def delete_session(conn: sqlite3.Connection, key: SessionKey) -> int:
     others would wait long for it, words without their places stand in its pages until `forget` or `vacuum` merges it.
     Sub-agents' sessions and forks stay, with the bodies that they share.
     """
-    removed = remove(conn, key)
+    with needing_room():
+        removed = remove(conn, key)
     if removed and _index_bytes(conn) <= SMALL_INDEX_BYTES:
         erase_words(conn)
     return removed
@@ -52,10 +60,26 @@ def erase_words(conn: sqlite3.Connection) -> None:
 
     Where another process reads just then the WAL goes with the next check-point.
     """
-    with overwriting(conn), writing(conn):
-        conn.execute("INSERT INTO fts (fts) VALUES ('optimize')")
+    with needing_room("The sessions are removed, but pages of the full-text index still hold words of them.", MERGE):
+        _merge_at_once(conn)
     if isinstance(conn, ArchiveConnection) and conn.journal_mode == "wal":
         check_point(conn, "TRUNCATE")
+
+
+def _merge_at_once(conn: sqlite3.Connection) -> None:
+    with overwriting(conn), writing(conn):
+        conn.execute("INSERT INTO fts (fts) VALUES ('optimize')")
+
+
+@contextmanager
+def needing_room(so_far: str = "What is not removed yet is still there.", then: str = AGAIN) -> Iterator[None]:
+    """A full disk stops what makes room as well: say what helps. Raises ServerError `disk_full`."""
+    try:
+        yield
+    except ServerError as error:
+        if error.code != "disk_full":
+            raise
+        raise ServerError(error.code, f"{error.message} {so_far}", f"{NEEDS_ROOM} {then}") from error
 
 
 def _index_bytes(conn: sqlite3.Connection) -> int:

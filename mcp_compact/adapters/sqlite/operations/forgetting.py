@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from mcp_compact.adapters.sqlite.connection import reading
-from mcp_compact.adapters.sqlite.operations.deleting import erase_words, remove
+from mcp_compact.adapters.sqlite.operations.deleting import erase_words, needing_room, remove
 from mcp_compact.adapters.sqlite.operations.encoding import safe_id
 from mcp_compact.messages.codec import well_formed
 from mcp_compact.ports.store import SessionKey
@@ -41,7 +41,8 @@ def forget(conn: sqlite3.Connection, keys: Sequence[SessionKey]) -> int:
     What they had is overwritten in the file; the index is merged, so that no page of it holds their words, and
     the WAL is emptied (where another process reads just then, by the next check-point).
     """
-    removed = sum(remove(conn, key) for key in keys)
+    with needing_room():
+        removed = sum(remove(conn, key) for key in keys)
     erase_words(conn)
     return removed
 

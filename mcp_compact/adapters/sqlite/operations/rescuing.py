@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from collections.abc import Sequence
@@ -19,7 +20,10 @@ from mcp_compact.adapters.sqlite.operations.rescue_backups import fill_from
 from mcp_compact.adapters.sqlite.operations.rescue_mending import mend
 from mcp_compact.adapters.sqlite.operations.rescue_records import Fate
 from mcp_compact.adapters.sqlite.operations.rescue_rows import Filled, fill
-from mcp_compact.errors import CallerError
+from mcp_compact.errors import CallerError, CompactError
+
+UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.ENOENT, errno.ENOTDIR)
+"""What the system says of a place that takes no file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,25 @@ def rescue(damaged: Path, target: Path, progress: Progress, backups: Sequence[Pa
         raise CallerError(
             "no_output_folder", f"The folder {target.parent} does not exist.", "Make it, or name another."
         )
+    try:
+        return _rescued(damaged, target, progress, backups)
+    except OSError as error:
+        if error.errno not in UNWRITABLE:
+            raise
+        raise _unwritable(target, error.strerror or str(error)) from error
+    except CallerError as error:
+        if not isinstance(error.__cause__, PermissionError):
+            raise
+        raise _unwritable(target, "permission denied") from error
+
+
+def _unwritable(target: Path, why: str) -> CallerError:
+    """The damaged file may lie on a disk that takes nothing, or has no room: what can be read goes elsewhere."""
+    hint = "`mcp-compact rescue -o NEW` writes to another place; the damaged file is only read."
+    return CallerError("output_refused", f"{target} cannot be written: {why}.", hint)
+
+
+def _rescued(damaged: Path, target: Path, progress: Progress, backups: Sequence[Path]) -> Rescued:
     holders = tuple(filesystem.holders(damaged))
     with closing(Pages(damaged)) as pages, part_of(target) as part:
         try:
@@ -62,7 +85,7 @@ def rescue(damaged: Path, target: Path, progress: Progress, backups: Sequence[Pa
                 filled, fates, from_backups = _into(conn, pages, backups, progress)
                 checked = deep_check(conn, progress)
         except sqlite3.Error as error:
-            raise refused(error, f"Writing {part.parent}") from error
+            raise _of_writing(error, target) from error
         if not fates:
             raise CallerError(
                 "nothing_readable",
@@ -71,6 +94,11 @@ def rescue(damaged: Path, target: Path, progress: Progress, backups: Sequence[Pa
             )
         put(part, target)
     return Rescued(tuple(fates), filled, checked, from_backups, holders)
+
+
+def _of_writing(error: sqlite3.Error, target: Path) -> CompactError:
+    known = refused(error, f"Writing {target}")
+    return _unwritable(target, "the disk is full") if known.code == "disk_full" else known
 
 
 def _into(
