@@ -14,7 +14,7 @@ from mcp_compact.cli.files import readable_file
 from mcp_compact.cli.import_progress import Progress
 from mcp_compact.cli.output import print_json
 from mcp_compact.cli.terminal import terminal
-from mcp_compact.cli.text import count, shown, size
+from mcp_compact.cli.text import count, quoted, shown, size
 from mcp_compact.config import load_settings
 from mcp_compact.errors import CallerError
 from mcp_compact.wiring import system_clock
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print(f"Backup written and checked: {shown(str(target))}")
         print(_line(done))
-        print(f"It holds everything that was said, unmasked. Back: mcp-compact restore {shown(str(target))}")
+        print(f"It holds everything that was said, unmasked. Back: mcp-compact restore {quoted(str(target))}")
     return 0
 
 

@@ -122,7 +122,7 @@ def _compact(program: str, target: _Target) -> None:
         raise CallerError(
             "client_failed",
             f"Claude Code could not compact it: {shown(masked(said))[:SAID_CHARS] or 'it did not say why'}.",
-            f"`mcp-compact resume {target.session_id}` opens it again also where the client cannot.",
+            f"`mcp-compact resume {shlex.quote(target.session_id)}` opens it again also where the client cannot.",
         )
 
 
@@ -148,7 +148,7 @@ async def _looked(service: Service, target: _Target) -> Compacted:
         tokens_before=native[0].tokens_before if is_new else None,
         tokens_after=native[0].tokens_after if is_new else None,
         must_keep_lines=len(target.lines),
-        command=f"cd {shlex.quote(target.cwd)} && {PROGRAM} --resume {target.session_id}",
+        command=f"cd {shlex.quote(target.cwd)} && {PROGRAM} --resume {shlex.quote(target.session_id)}",
     )
 
 

@@ -14,7 +14,7 @@ from mcp_compact.cli.files import readable_file
 from mcp_compact.cli.import_progress import Progress
 from mcp_compact.cli.output import print_json
 from mcp_compact.cli.terminal import terminal
-from mcp_compact.cli.text import count, shown
+from mcp_compact.cli.text import count, quoted, shown
 from mcp_compact.config import load_settings
 
 LISTED = 10
@@ -83,7 +83,7 @@ def _lines(done: Rescued, damaged: Path, target: Path, *, is_own: bool) -> Itera
     if done.lost:
         yield "What is lost may be in your client's own transcript: mcp-compact import FILE --session ANOTHER-ID"
     if is_own:
-        yield f"To go on with it: close your clients, then mcp-compact restore {shown(str(target))}"
+        yield f"To go on with it: close your clients, then mcp-compact restore {quoted(str(target))}"
 
 
 def _of_session(fate: Fate) -> Iterator[str]:

@@ -80,7 +80,8 @@ def quoted(text: str) -> str:
     """A word of a command that is shown to be pasted into a shell: an id, or a path."""
     import shlex
 
-    return shlex.quote(shown(text))
+    # As it is where it can be: a path may hold two blanks in a row.
+    return shlex.quote(text if text.isprintable() else shown(text))
 
 
 def shown_line(text: str) -> str:

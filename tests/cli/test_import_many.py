@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -199,8 +200,36 @@ def test_on_a_disk_that_fills_up_what_was_stored_is_told_and_the_import_goes_on_
     assert "in 40 sessions" in done.stderr
 
 
-def test_a_command_that_is_named_can_be_pasted(command, tmp_path: Path):
-    path = tmp_path / "it is.jsonl"
-    path.write_bytes(WRITERS["pi"](TALK).replace(b'"s"', b'"an id; of two"'))
-    done = command("import", str(path))
-    assert "Next: mcp-compact status 'an id; of two'" in done.out
+def pasted(said: str, name: str) -> str:
+    """The last word of a command that is named, as a shell would take it."""
+    [command] = re.findall(rf"(mcp-compact {name} .*?)(?:`|$)", said, re.MULTILINE)
+    return shlex.split(command)[2]
+
+
+@pytest.mark.parametrize("odd", ["it is", "two  blanks", "a;b", "it's $HOME", "plain"])
+def test_a_command_that_is_named_can_be_pasted(command, archive: Path, tmp_path: Path, odd):
+    place = tmp_path / odd
+    place.mkdir()
+    path = place / "one.jsonl"
+    path.write_bytes(WRITERS["pi"](TALK).replace(b'"s"', json.dumps(f"s {odd}").encode()))
+    assert pasted(command("import", str(path)).out, "status") == f"s {odd}"
+    export, backup, saved = (str(place / name) for name in ("s.raw", "b.db", "r.db"))
+    assert pasted(command("export", f"s {odd}", "--raw", "-o", export).out, "import") == export
+    assert pasted(command("backup", backup).out, "restore") == backup
+    assert pasted(command("rescue", "-o", saved).out, "restore") == saved
+    refused = place / "bad.json"
+    refused.write_text('[{"role": "assistant", "content": null}, {"role": "user", "content": "go"}]')
+    assert pasted(command("validate", str(refused), "--provider", "openai-chat").out, "validate") == str(refused)
+    brief = command("handoff", f"s {odd}").out
+    assert shlex.split(brief[brief.index("mcp-compact search") :].split(" WORDS")[0])[3] == f"s {odd}"
+    assert archive.exists()
+
+
+def test_after_an_export_of_several_sessions_the_list_of_them_is_named(command, archive: Path, folder: Path, tmp_path):
+    command("import", str(folder))
+    export = tmp_path / "all.raw"
+    assert command("export", "--all", "--raw", "-o", str(export)).code == 0
+    archive.unlink()
+    done = command("import", str(export))
+    assert "Imported 3 sessions" in done.out
+    assert "Next: mcp-compact sessions --all" in done.out
