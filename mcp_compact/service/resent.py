@@ -31,7 +31,7 @@ async def repeated(deps: Deps, key: SessionKey, items: Sequence[Item], form: str
     hashes = [hash_of(record, form) for record in dialogue]
     matched = await deps.store.match_prefix(key, hashes)
     if matched == 0 and hashes:
-        matched = await _live_prefix(deps, key, hashes, _given_as(form, items), form)
+        matched = await _live_prefix(deps, key, hashes, items, form)
     if matched == 0:
         return 0
     return await _with_silent(deps, key, records, records.index(dialogue[matched - 1]) + 1)
@@ -69,17 +69,27 @@ def _given_as(form: str, items: Sequence[Item]) -> Sequence[str]:
     return (OPENAI,) if is_chat_list(items) else (ANTHROPIC, OPENAI)
 
 
-async def _live_prefix(deps: Deps, key: SessionKey, hashes: list[bytes], names: Sequence[str], form: str) -> int:
+def _put_together(items: Sequence[Item]) -> int:
+    """How many messages may have become part of the one before them when the list was given out.
+
+    Calls of one answer, and their results, that were appended one by one are one message to Anthropic.
+    """
+    contents = [item["content"] for item in items if isinstance(item.get("content"), list)]
+    return sum(len(content) - 1 for content in contents if content)
+
+
+async def _live_prefix(deps: Deps, key: SessionKey, hashes: list[bytes], items: Sequence[Item], form: str) -> int:
     """Messages at the head of the list that are the live context as we give it out, whole."""
-    row = await deps.row(key)
-    if row.compactions == 0 and row.marker_seq == 0 and row.forked_at is None:
+    row, together = await deps.row(key), _put_together(items)
+    is_as_said = row.compactions == 0 and row.marker_seq == 0 and row.forked_at is None
+    if is_as_said and (not together or len(items) + together < row.live_count):
         return 0
 
     def read(messages: Sequence[Mapping[str, Any]]) -> list[bytes]:
         found = read_items(messages, form, str).records
         return [hash_of(record, form) for record in found if record.is_message]
 
-    for name in names:
+    for name in _given_as(form, items):
         if not await begins_as_given(deps, key, name, lambda first: read([first])[:1] == hashes[:1]):
             continue
         given = await to_thread.run_sync(read, await live_messages(deps, key, name))
