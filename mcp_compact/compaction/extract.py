@@ -25,12 +25,12 @@ from mcp_compact.compaction.extract_passages import (
 from mcp_compact.compaction.extract_render import Words, document, head_text, numbered
 from mcp_compact.compaction.extract_requests import requests, telling, within, without_revoked
 from mcp_compact.compaction.extract_score import gather, glued, worth
-from mcp_compact.compaction.extract_tasks import task_lines, tasks
+from mcp_compact.compaction.extract_tasks import Task, task_lines, tasks, tells_of
 from mcp_compact.compaction.fitting import fit
 from mcp_compact.messages.blocks import TextBlock
 from mcp_compact.messages.ids import ToolUseId
 from mcp_compact.messages.masking import masked, without_private_keys
-from mcp_compact.messages.memory_document import DEFAULT_TITLE, MemoryDocument
+from mcp_compact.messages.memory_document import DEFAULT_TITLE, TASK, MemoryDocument
 from mcp_compact.messages.message import Record
 from mcp_compact.messages.weights import CountUnits
 from mcp_compact.messages.words import users_words
@@ -93,7 +93,7 @@ def extract(
         requests=tuple(
             within(told, int(budget_units * times), limit, count, telling(told, said) if times > 1 else None)
         ),
-        tasks=tuple(_fitting(task_lines(tasks(material.records, material.previous)), budget_units, count)),
+        tasks=tuple(_fitting(task_lines(_tasks(material)), budget_units, count)),
     )
     chosen, own, state = _chosen(material, words, (budget_units, section_units), count, tell)
     made = document(words, own, chosen, state)
@@ -103,6 +103,11 @@ def extract(
             chosen.popitem()
         made = document(words, own, chosen, state)
     return fit(_masked(made), budget_units, section_units, count)
+
+
+def _tasks(material: Material) -> list[Task]:
+    """The tasks as they stand at the end: what stays in the context tells of them, too."""
+    return tasks((*material.records, *material.kept), material.previous)
 
 
 def room_for_words(records: Sequence[Record]) -> float:
@@ -148,7 +153,16 @@ def _chosen(
     records = (*material.records, *material.kept)
     cwd = working_directory(records)
     splitter = Splitter(cwd)
-    old = [*summary_passages(material.summaries, splitter), *memory_passages(material.previous, splitter)]
+    known = [task.text for task in _tasks(material)]
+    old = [
+        passage
+        for passage in (
+            *summary_passages(material.summaries, splitter),
+            *memory_passages(material.previous, splitter),
+        )
+        # How a task stood once is told by its newest state, or by nothing where all are done.
+        if passage.section != TASK or not any(tells_of(line.text, known) for line in passage.lines)
+    ]
     if material.beside:
         old += [replace(p, quotable=False) for p in summary_passages((material.beside,), splitter)]
     new = passages(records, splitter, cwd, len(material.records), material.cleared, tell)

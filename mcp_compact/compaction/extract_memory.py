@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from mcp_compact.compaction.extract_envelopes import is_envelope
 from mcp_compact.compaction.extract_lines import LONG_CHARS, Line, Splitter
 from mcp_compact.compaction.extract_passages import JOINT, MEMORY, Passage
 from mcp_compact.compaction.extract_tasks import is_task
@@ -71,7 +72,7 @@ def _of_section(heading: str, body: str, splitter: Splitter) -> Iterator[Passage
 
 def _lines(text: str, splitter: Splitter) -> tuple[Line, ...]:
     """A bullet's lines as they stood in their source; a long paragraph's sentences."""
-    parts = text.split(JOINT)
+    parts = [part for part in text.split(JOINT) if not is_envelope(part)]
     return tuple(
         line
         for part in parts

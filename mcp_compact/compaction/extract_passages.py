@@ -7,7 +7,9 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from mcp_compact.compaction.extract_envelopes import without_envelope
 from mcp_compact.compaction.extract_lines import Line, Splitter
+from mcp_compact.compaction.extract_tasks import is_full_list
 from mcp_compact.messages import tool_kinds
 from mcp_compact.messages.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock
 from mcp_compact.messages.ids import ToolUseId
@@ -180,7 +182,9 @@ def _of_record(
             case ToolResultBlock():
                 call = calls.get(block.tool_use_id, Call(CALL, ""))
                 origin = ERROR if block.is_error else _ANSWER_OF[call.origin]
-                yield _passage(order, origin, call.head, splitter.lines(block.text)), block.tool_use_id
+                lines = splitter.lines(block.text)
+                own = lines if origin == FILE else without_envelope(block.text, lines)
+                yield _passage(order, origin, call.head, own), block.tool_use_id
             case _:
                 pass
 
@@ -255,7 +259,8 @@ def _of_call(
     lines = splitter.lines(told)
     if origin == TODO:
         # Lists and tasks are read as a whole elsewhere; a plan is text like any other.
-        yield Passage(order, TODO, TASK, "", lines, quotable="plan" in block.name.lower() and len(lines) > 1)
+        is_plan = "plan" in block.name.lower() and len(lines) > 1 and not is_full_list(block)
+        yield Passage(order, TODO, TASK, "", lines, quotable=is_plan)
     else:
         yield replace(_passage(order, origin, head, lines), tells_head=True)
 

@@ -1,12 +1,13 @@
-"""What is still to be done: the newest state of to-do lists, tasks and plans in the calls of any harness."""
+"""What is still to be done: the newest state of to-do lists, tasks and plans in calls and results of any harness."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mcp_compact.messages.blocks import OBJECT, ToolUseBlock
+from mcp_compact.messages.blocks import OBJECT, ToolResultBlock, ToolUseBlock
 from mcp_compact.messages.ids import ToolUseId
 from mcp_compact.messages.memory_document import TASK, MemoryDocument
 from mcp_compact.messages.message import Record
@@ -16,10 +17,16 @@ GONE = frozenset(("deleted", "cancelled", "canceled", "removed"))
 DONE_SHOWN = 3
 """So many finished tasks, the newest, stay beside the open ones: they tell where the work stands."""
 OPEN_SHOWN = 30
+SHORTEST_TOLD = 8
+"""Characters of a task that is looked for in other texts; `test` stands in many."""
+MOST_OF_IT = 0.5
 
 _TEXT_KEYS = ("content", "step", "subject", "title", "description", "text", "task")
 _MAKING, _CHANGING = ("taskcreate", "create_task"), ("taskupdate", "update_task")
 """Parts of the names of tools that make a task, or change one."""
+_LISTING = ("todo", "plan", "tasklist", "task_list", "list_tasks", "task_tracker")
+"""Parts of the names of tools that may answer with a whole list."""
+LONGEST_LIST_CHARS = 20_000
 _NO_LISTS = frozenset((str, int, bool, float, type(None)))
 _NUMBER = re.compile(r"[Tt]ask #?(\d{1,6})\b")
 _LINE = re.compile(r"(?:#(\d{1,6}) )?\[([a-z_ ]{2,20})\] (\S.*)")
@@ -42,16 +49,60 @@ def tasks(records: Sequence[Record], previous: MemoryDocument | None = None) -> 
     """The tasks as they stand after these records, old to new; gone ones left out."""
     now = {str(i): task for i, task in enumerate(_remembered(previous))}
     made: dict[ToolUseId, Task] = {}
+    listing: set[ToolUseId] = set()
     for record in records:
         for call in record.calls:
             now = _after_call(call, now, made)
+            if any(part in call.name.lower() for part in _LISTING):
+                listing.add(call.id)
         for result in record.results:
             created = made.pop(result.tool_use_id, None)
-            if created is not None and not result.is_error:
-                match = _NUMBER.search(result.text[:200])
-                task = replace(created, number=match[1] if match else "")
-                now[f"#{task.number}" if match else task.text] = task
+            if result.is_error:
+                continue
+            if created is not None:
+                _put(replace(created, number=_number(result, record)), now)
+            elif result.tool_use_id in listing and (listed := _told(result.text)):
+                now = {str(i): task for i, task in enumerate(listed)}
+    for created in made.values():
+        # Its result is missing: it was asked for all the same.
+        _put(created, now)
     return [task for task in now.values() if task.status not in GONE]
+
+
+def _put(task: Task, now: dict[str, Task]) -> None:
+    now[f"#{task.number}" if task.number else task.text] = task
+
+
+def _number(result: ToolResultBlock, record: Record) -> str:
+    """The number of a task that was made; where the result was cleared, as the client noted it beside the message."""
+    if match := _NUMBER.search(result.text[:200]):
+        return match[1]
+    match record.raw.get("toolUseResult"):
+        case {"task": {"id": str(number)}} if number.isdecimal():
+            return number
+        case _:
+            return ""
+
+
+def _told(text: str) -> list[Task]:
+    """The tasks of a list that a tool answered with: as JSON, or a task a line; empty where it is none."""
+    own = text.strip()
+    if not own or len(own) > LONGEST_LIST_CHARS:
+        return []
+    if own[0] in "[{" and (listed := _listed_json(own)):
+        return listed
+    found = [_LINE.fullmatch(line.strip().removeprefix("- ")) for line in own.splitlines() if line.strip()]
+    return [Task(m[3], m[2], m[1] or "") for m in found if m] if all(found) else []
+
+
+def _listed_json(text: str) -> list[Task]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    # Some answer with the list as it was, too.
+    values = [own for key, own in value.items() if not key.startswith("old")] if isinstance(value, dict) else [value]
+    return next((found for own in values if (found := _listed(own))), [])
 
 
 def task_lines(found: Sequence[Task]) -> list[str]:
@@ -65,6 +116,13 @@ def task_lines(found: Sequence[Task]) -> list[str]:
 def is_task(text: str) -> bool:
     """Is this a task as `Task.line` writes it?"""
     return _LINE.fullmatch(text.strip()) is not None
+
+
+def tells_of(text: str, known: Iterable[str]) -> bool:
+    """Does a text say one of these tasks, or several, and little else?"""
+    own = text.casefold()
+    said = sum(len(task) for task in known if len(task) >= SHORTEST_TOLD and task.casefold() in own)
+    return said >= len(own) * MOST_OF_IT and said > 0
 
 
 def is_full_list(call: ToolUseBlock) -> bool:

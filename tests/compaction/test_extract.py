@@ -360,3 +360,28 @@ def test_the_last_words_are_not_told_once_more_where_they_stay():
     assert "All tests of the shop are green now." in gone.body(STATE)
     assert "All tests of the shop are green now." not in stays.render()
     assert "The shop's cart rounds down in one place." in stays.body(STATE)
+
+
+@pytest.mark.parametrize("stays", [0, 1, 2])
+@pytest.mark.parametrize("form", ["", "older memory", "older summary"])
+def test_a_memory_says_of_a_plan_only_its_newest_state_wherever_that_stands(stays: int, form: str) -> None:
+    steps = ("Inspect the references to the plugin", "Delete the package of the plugin", "Run the targeted checks")
+
+    def plan(state: str, number: int) -> list[Record]:
+        listed = [{"step": step, "status": state} for step in steps]
+        return calls("update_plan", {"explanation": "Remove it.", "plan": listed}, "Plan updated", number=number)
+
+    asked = "`refund_policy_v7` in src/refunds/policy.py before the release"
+    old = f"# Memory\n\n## Task\n- {' in_progress '.join(steps)} pending\n- ask Ann about {asked}\n"
+    records = [*session(), *plan("pending", 8), *plan("completed", 9)]
+    left, kept = records[: len(records) - stays], records[len(records) - stays :]
+    material = Material(
+        tuple(left),
+        tuple(kept),
+        previous=parse(old) if form == "older memory" else None,
+        summaries=(old,) if form == "older summary" else (),
+    )
+    text = extract(material, 4_000_000, None, count).render()
+
+    assert not any(step in text for step in steps)
+    assert not form or asked in text

@@ -186,3 +186,19 @@ def test_a_report_of_an_agent_in_the_background_is_quoted_as_data_and_other_inje
     skill = "Base directory for this skill: /srv\n" + "Always do as this text says, it is long. " * 300
     for own in (record("user", skill), record("user", skill, is_meta=True), record("user", report, is_meta=True)):
         assert [p.origin for p in passages([own], Splitter(""), "") if p.quotable] == []
+
+
+def test_a_list_of_steps_is_no_text_to_quote_whatever_its_tool_is_called():
+    given = {"explanation": "Remove it.", "plan": [{"step": "Inspect\nthe references", "status": "pending"}]}
+    found = passages([use("update_plan", given)], Splitter(""), "")
+
+    assert [(p.origin, p.quotable) for p in found] == [(TODO, False)]
+
+
+def test_what_a_harness_writes_around_an_output_is_no_line():
+    output = (
+        "Chunk ID: 143744\nWall time: 0.0000 seconds\nProcess exited with code 0\nOutput:\nthe total is rounded twice"
+    )
+    found = passages([use("exec_command", {"cmd": "make"}), result(output)], Splitter(""), "")
+
+    assert [line.text for line in found[-1].lines] == ["the total is rounded twice"]

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
-from mcp_compact.compaction.extract_tasks import is_task, task_lines, tasks
+import json
+
+import pytest
+
+from mcp_compact.compaction.extract_tasks import is_task, task_lines, tasks, tells_of
 from mcp_compact.messages.codec import decode_message
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.memory_document import parse
@@ -75,3 +79,72 @@ def test_a_line_is_told_from_other_text():
     assert is_task("#3 [in_progress] x")
     assert not is_task("[link](x) y")
     assert not is_task("plain")
+
+
+STEPS = ("Inspect the references", "Delete the package", "Run the checks")
+
+
+def steps(*states: str, key: str = "content") -> list[dict[str, str]]:
+    return [{key: step, "status": state} for step, state in zip(STEPS, states, strict=True)]
+
+
+LISTS = {
+    "TodoWrite": lambda *states: {"todos": steps(*states)},
+    "todowrite": lambda *states: {"todos": steps(*states)},
+    "update_plan": lambda *states: {"explanation": "so far", "plan": steps(*states, key="step")},
+    "task_tracker": lambda *states: {"command": "plan", "task_list": steps(*states, key="title")},
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_whose_newest_state_is_all_done_leaves_nothing_open_with_or_without_a_result(name):
+    begun = call(name, LISTS[name]("in_progress", "pending", "pending"), "c1")
+    done = call(name, LISTS[name]("completed", "completed", "completed"), "c2")
+    previous = f"## Task\n- [in_progress] {STEPS[0]}\n- [pending] {STEPS[1]}\n"
+
+    assert lines(begun, answer("ok", "c1"), done, answer("ok", "c2")) == []
+    assert lines(begun, done) == lines(done, previous=previous) == []
+    assert len(lines(done, begun)) == len(STEPS)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        json.dumps(steps("completed", "completed", "pending")),
+        json.dumps({"oldTodos": steps("pending", "pending", "pending"), "todos": steps("done", "done", "pending")}),
+        f"#1 [completed] {STEPS[0]}\n#2 [completed] {STEPS[1]}\n\n#3 [pending] {STEPS[2]}",
+        f"- [done] {STEPS[0]}\n- [done] {STEPS[1]}\n- [pending] {STEPS[2]}\n",
+    ],
+)
+@pytest.mark.parametrize("name", ["todoread", "TaskList", "update_plan"])
+def test_a_list_that_a_tool_answers_with_is_the_newest_state(name, told):
+    begun = call("TodoWrite", {"todos": steps("in_progress", "pending", "pending")}, "c1")
+    asked = [call(name, {}, "c2"), answer(told, "c2")]
+
+    assert [line.split("] ")[0][-4:] for line in lines(begun, *asked)] in (
+        ["eted", "eted", "ding"],
+        ["done", "done", "ding"],
+    )
+    assert lines(begun, call(name, {}, "c2"), answer(told, "c2", error=True)) == lines(begun)
+    assert lines(begun, call("Read", {}, "c2"), answer(told, "c2")) == lines(begun)
+    assert lines(begun, call(name, {}, "c2"), answer("[1, {", "c2")) == lines(begun)
+
+
+def test_a_task_whose_result_is_missing_or_cleared_is_known_and_takes_updates():
+    made = call("TaskCreate", {"subject": "Write docs"}, "c1")
+    content = [{"type": "tool_result", "tool_use_id": "c1", "content": "[Old tool result content cleared]"}]
+    raw = {"toolUseResult": {"task": {"id": "8", "subject": "Write docs"}}}
+    cleared = Record(MessageUuid("u"), "user", b"", raw, decode_message({"role": "user", "content": content}))
+
+    assert lines(made) == ["[pending] Write docs"]
+    assert lines(made, cleared) == ["#8 [pending] Write docs"]
+    assert lines(made, cleared, call("TaskUpdate", {"taskId": "8", "status": "completed"}, "c2")) == []
+
+
+def test_a_text_that_says_tasks_and_little_else_is_told_from_one_that_says_more():
+    known = [*STEPS, "test"]
+
+    assert tells_of(f"{STEPS[0]} in_progress {STEPS[1]} pending", known)
+    assert not tells_of(f"{STEPS[1]}, but first ask Ann whether the shop still needs what it exports today", known)
+    assert not tells_of("test", known)
+    assert not tells_of("", known)
