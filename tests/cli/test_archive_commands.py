@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import anyio
@@ -65,6 +66,21 @@ def test_status_takes_the_last_session_of_the_folder(command, imported):
     shown = command("status", "--json").json
     assert shown["status"]["session_id"] == SESSION
     assert {item["kind"] for item in shown["picture"]["slices"]} >= {"Read results", "your words"}
+
+
+def test_the_parts_of_a_status_add_up_to_the_total_that_it_tells(command, tmp_path):
+    """Each part is rounded up by itself: five of a token or two would be more than the whole."""
+    talk: list[dict[str, Any]] = [
+        {"role": role, "content": f"{role} {number}"} for number in range(2) for role in ("user", "assistant")
+    ]
+    talk[1]["content"] = [{"type": "tool_use", "id": "t", "name": "Read", "input": {}}]
+    talk[2]["content"] = [{"type": "tool_result", "tool_use_id": "t", "content": "x"}]
+    path = tmp_path / "talk.jsonl"
+    path.write_text("".join(json.dumps(item) + "\n" for item in talk))
+    done = command("status", command("import", str(path), "--json").json["session_id"])
+    total = re.search(r"The live context: .* (\d+) tokens", done.out)
+    assert total
+    assert sum(map(int, re.findall(r"^  \S [a-zA-Z ]+ +(\d+) +\d+% ", done.out, re.MULTILINE))) == int(total[1])
 
 
 def test_status_elsewhere_wants_a_name(command, imported, tmp_path, monkeypatch):
