@@ -145,12 +145,13 @@ def report_json(result: Any, name: str, output: str) -> dict[str, Any]:  # noqa:
 def report_lines(result: Any, name: str, screen: Terminal, output: str) -> list[str]:  # noqa: ANN401 (a FileResult)
     """What was done, to be read: figures, the picture, what was kept, the memory's beginning, warnings."""
     from mcp_compact.cli.account import kept_lines, outcome_line, reading_lines, warning_lines
-    from mcp_compact.cli.picture import comparison
+    from mcp_compact.cli.picture import comparison, scaled
     from mcp_compact.cli.text import shown
 
     report = result.report
     lines = [screen.bold(f"{shown(name)}: {outcome_line(report)}")]
-    lines += ["", *comparison(report.before, report.after, screen), ""]
+    before, after = scaled(report.before, report.tokens_before), scaled(report.after, report.tokens_after)
+    lines += ["", *comparison(before, after, screen), ""]
     if report.status == "compacted":
         lines += kept_lines(report)
         head = report.memory.splitlines()

@@ -13,6 +13,7 @@ from mcp_compact.compaction.restore import PinRoom, Put, Restorable, Rule, resto
 from mcp_compact.compaction.snapshot import Snapshot
 from mcp_compact.compaction.tail import MOST_OF_LEAVING, fitted_tail
 from mcp_compact.compaction.wording import summary_message
+from mcp_compact.messages.masking import masked
 from mcp_compact.messages.message import Entry
 from mcp_compact.messages.weights import NOTHING, UNITS_PER_TOKEN, Weight
 
@@ -185,8 +186,8 @@ def _plan(  # noqa: PLR0913, PLR0917 - everything that a plan is made of
         loss=loss,
         warnings=(
             *attempt.around.warnings,
-            *(f"{where}: {text[:100]}" for text in loss.instructions_missing),
-            *(f"no room for what was pinned: {name[:100]}" for name in written.put.left_out),
+            *(f"{where}: {masked(text)[:100]}" for text in loss.instructions_missing),
+            *(f"no room for what was pinned: {masked(name)[:100]}" for name in written.put.left_out),
         ),
         discovered_tools=things.tools,
         last_message_uuid=snapshot.last_message_uuid,

@@ -159,6 +159,7 @@ def _warnings(items: Sequence[Mapping[str, Any]], read: ReadItems, done: Appende
     ]
     out += [f"{uuid}: stored before with other content, which stays" for uuid in done.conflicts]
     out += [f"{what}: it is archived but never sent" for what in read.unknown[:LISTED]]
+    out += [f"{what}: it is kept, and sent as it is where a format can hold it" for what in read.odd_blocks[:LISTED]]
     empty = [at for at, item in enumerate(items, 1) if not says_anything(item)]
     out += [f"message {at} has no content: it is archived but never sent" for at in empty[:LISTED]]
     return tuple(out)

@@ -7,12 +7,12 @@ OpenAI's Responses API and contents of Gemini have readers of their own.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from mcp_compact.errors import CallerError
-from mcp_compact.messages.blocks import OBJECT
+from mcp_compact.messages.blocks import OBJECT, OtherBlock
 from mcp_compact.messages.codec import canonical, clean, decode_message, parse_time
 from mcp_compact.messages.ids import MessageUuid
 from mcp_compact.messages.message import MESSAGE_TYPES, Record
@@ -26,6 +26,7 @@ from mcp_compact.transcripts.openai_chat_messages import is_chat
 from mcp_compact.transcripts.registry import GEMINI, OPENAI, RESPONSES, reader_for
 from mcp_compact.transcripts.report import ImportReport
 from mcp_compact.transcripts.responses_out import ANSWERED, ANSWERS, FIXED_ANSWERS, MODEL_ITEMS
+from mcp_compact.transcripts.validity.anthropic_rules import KINDS
 
 Item: TypeAlias = Mapping[str, Any]
 MESSAGES = ""
@@ -53,6 +54,8 @@ _BLOCKS = frozenset((
     "tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use", "mcp_tool_result",
     "image", "document",
 ))  # fmt: skip
+_SERVERS_RESULT = "_tool_result"
+_KNOWN_BLOCKS = KINDS | _CHAT_PARTS | _ITEM_PARTS
 _OF_TRANSCRIPTS = frozenset(("type", "message", "uuid", "parentUuid"))
 """An item without any of these stands for itself alone: nothing before it in the list says what becomes of it."""
 _ROLE_AND_CONTENT = 2
@@ -76,6 +79,8 @@ class ReadItems:
 
     records: list[Record]
     unknown: tuple[str, ...] = ()
+    odd_blocks: tuple[str, ...] = ()
+    """Blocks of messages whose type no API is known to have."""
 
 
 def form_of(items: Sequence[Item]) -> str:
@@ -177,7 +182,14 @@ def _messages(items: Sequence[Item], new_uuid: Callable[[], str]) -> ReadItems:
         record = reader.feed(raw, body, at)[0].record
         named = isinstance(item.get("uuid"), str) and item["uuid"]
         out.append(_named(record, record.uuid if named else new_uuid(), record.at_ms))
-    return ReadItems(out, _unknown(reader.report) if reader is not None else ())
+    return ReadItems(out, _unknown(reader.report) if reader is not None else (), tuple(_odd_blocks(out)))
+
+
+def _odd_blocks(records: Iterable[Record]) -> Iterator[str]:
+    for at, record in enumerate(records, 1):
+        for block in record.blocks:
+            if type(block) is OtherBlock and not (block.type in _KNOWN_BLOCKS or block.type.endswith(_SERVERS_RESULT)):
+                yield f"message {at}: a block of the type {block.type[:40]!r} is not known here"
 
 
 def _bare(raw: Item, body: bytes, uuid: MessageUuid) -> Record | None:

@@ -74,6 +74,16 @@ def test_what_fits_already_is_given_back_and_said(command, tmp_path):
     assert "nothing to compact" in done.err
 
 
+def test_the_picture_adds_up_to_the_figure_above_it(command, tmp_path):
+    """Each share is rounded, their sum is not rounded anew."""
+    path = tmp_path / "two.json"
+    path.write_text(json.dumps([{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]))
+    said = command("compact", str(path)).err
+    [told] = re.findall(r"nothing to compact, ([0-9]+) tokens", said)
+    [total] = re.findall(r"total +([0-9]+) +([0-9]+)", said)
+    assert total == (told, told)
+
+
 def test_compacting_again_changes_nothing_in_the_input(command, transcript):
     before = transcript.read_bytes()
     command("compact", str(transcript), "--target", "8000")

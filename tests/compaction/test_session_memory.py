@@ -317,6 +317,14 @@ def test_without_the_requirement_a_lost_instruction_is_told_of() -> None:
     assert RULE in plan.warnings[0]
 
 
+def test_a_lost_instruction_is_told_of_without_the_key_in_it() -> None:
+    key = "sk-ant-api03-" + "aB3dE5gH7jK9" * 8
+    talk = ruled(f"Never print the key {key} anywhere.")
+    plan = planned(talk, memory(22), policy=replace(SMALL, require_instructions=False))
+    assert any("Never print the key" in text for text in plan.warnings)
+    assert not any(key[:40] in text for text in plan.warnings)
+
+
 def test_where_not_all_instructions_fit_the_newest_stay_and_the_rest_is_told_of() -> None:
     talk = Talk()
     for i in range(30):

@@ -235,6 +235,23 @@ async def test_what_is_not_understood_is_named_and_kept(tmp_path: Path) -> None:
         assert any("hologram" in text for text in (await service.append_messages(parts, "t")).warnings)
 
 
+async def test_a_block_of_no_known_type_is_named_kept_and_given_out(tmp_path: Path) -> None:
+    weird = {"type": "weird", "x": 1}
+    known: list[Json] = [
+        {"role": "user", "content": [{"type": "text", "text": "see"}, {"type": "container_upload", "file_id": "f"}]},
+        {"role": "assistant", "content": [{"type": "web_search_tool_result", "content": []}]},
+        {"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "", "format": "wav"}}]},
+    ]
+    async with opened(tmp_path) as service:
+        said: list[Json] = [{"role": "user", "content": [{"type": "text", "text": "go"}, weird]}]
+        done = await service.append_messages([{"role": "user", "content": "hello"}, *said], "s")
+        assert [text for text in done.warnings if "message 2" in text and "'weird'" in text]
+        assert weird in (await given_out(service, "anthropic"))[-1]["content"]
+        for at, message in enumerate(known):
+            warnings = (await service.append_messages([message], f"known {at}")).warnings
+            assert not [text for text in warnings if "not known" in text]
+
+
 def cuts(items: list[Json], data: st.DataObject) -> Iterator[list[Json]]:
     at = 0
     while at < len(items):
