@@ -12,7 +12,7 @@ import pytest
 from mcp_compact.adapters.sqlite import operations
 from mcp_compact.adapters.sqlite.connection import ArchiveConnection
 from mcp_compact.adapters.sqlite.migrations import migrate
-from mcp_compact.adapters.sqlite.operations import indexing
+from mcp_compact.adapters.sqlite.operations import deleting, indexing
 from mcp_compact.compaction.plan import Cleared, ClearingPlan, MemoryUpdate
 from mcp_compact.compaction.snapshot import Base, Reach
 from mcp_compact.compaction.snip import SnipPlan
@@ -156,7 +156,7 @@ def _put_pending(conn: sqlite3.Connection) -> object:
 
 
 def _delete(conn: sqlite3.Connection) -> object:
-    return operations.delete_session(conn, KEY)
+    return deleting.remove(conn, KEY)
 
 
 def _base(conn: sqlite3.Connection) -> Base:
@@ -215,6 +215,32 @@ def test_an_operation_that_is_stopped_at_any_statement_leaves_nothing(
     assert stops > 2
     assert everything(conn) != before
     assert operations.check(conn, bodies=True).wrong_totals == ()
+    conn.close()
+
+
+def test_a_deletion_that_is_stopped_leaves_all_of_a_session_or_nothing(tmp_path):
+    """Its words are erased behind it: a stop there leaves them to the next `forget` or `vacuum`, and no row."""
+    conn = prepare_archive(tmp_path / "a.db")
+    before, stops, left = everything(conn), 0, []
+    while True:
+        conn.left = stops
+        try:
+            operations.delete_session(conn, KEY)
+        except Stopped:
+            conn.left = None
+            assert not conn.in_transaction
+            left.append(everything(conn) == before)
+            assert left[-1] or operations.session(conn, KEY) is None
+            stops += 1
+        else:
+            break
+        if not left[-1]:
+            conn.close()
+            conn = prepare_archive(tmp_path / f"{stops}.db")
+    conn.left = None
+    assert left == sorted(left, reverse=True)
+    assert {True, False} == set(left)
+    assert everything(conn)["record"] == []
     conn.close()
 
 
