@@ -4,7 +4,7 @@ from __future__ import annotations
 
 OPENING = "The start of this conversation was replaced by the notes below. Go on with the work without asking"
 """How each of our summaries begins."""
-IN_ARCHIVE, NO_ARCHIVE = "; nothing was lost.", "; they are all that is left of it here."
+IN_ARCHIVE, NO_ARCHIVE = "; nothing was lost.", "; the rest is gone."
 TAIL_FOLLOWS = "The newest messages follow; cleared ones say so."
 SEARCH = (
     'Everything that was said before can be searched: search_messages(query, session_id="{session_id}"); '
